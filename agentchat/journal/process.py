@@ -1,0 +1,107 @@
+"""What this process runs: the loop with its hub, writer and bus. Services announce here, from any thread.
+
+A process without a loop of ours (a management command, a test) announces nothing; the others find what is new by
+their slow comparison.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agentchat.events import Kind
+from agentchat.exceptions import JournalClosed
+from agentchat.journal import bus as buses
+from agentchat.journal.bus import Bus
+from agentchat.journal.entry import Committed
+from agentchat.journal.hub import Hub
+from agentchat.journal.writer import Run, Writer
+
+
+@dataclass(slots=True)
+class Process:
+    loop: asyncio.AbstractEventLoop
+    hub: Hub
+    writer: Writer
+    bus: Bus | None
+    run: Run
+    """Runs a function in a thread that may use the database."""
+
+
+_current: Process | None = None
+
+
+def current() -> Process:
+    if _current is None:
+        raise JournalClosed("The journal does not run in this process. Start the server (manage.py serve).")
+    return _current
+
+
+def is_running() -> bool:
+    return _current is not None
+
+
+async def start(write: Run, read: Run, *, with_bus: bool, tick: float | None = None) -> Process:
+    """Start the hub, the writer and, with Redis, the bus on the running loop."""
+    global _current
+    bus = Bus(_received) if with_bus else None
+    hub = Hub(read, bus)
+    writer = Writer(write, _publish, tick)
+    _current = Process(asyncio.get_running_loop(), hub, writer, bus, read)
+    if bus:
+        bus.start()
+    hub.start()
+    writer.start()
+    return _current
+
+
+async def stop() -> None:
+    """Commit what is queued, close the sockets, end the tasks."""
+    global _current
+    if (process := _current) is None:
+        return
+    await process.writer.stop()
+    await process.hub.stop()
+    if process.bus:
+        await process.bus.stop()
+    _current = None
+
+
+def announce(committed: Sequence[Committed]) -> None:
+    """Publish what a service committed. From any thread; never waits, never fails."""
+    if _current:
+        _current.loop.call_soon_threadsafe(_publish, committed)
+
+
+def signal(topic: str) -> None:
+    """Wake the listeners of a topic, here and elsewhere. From any thread."""
+    if _current:
+        _current.loop.call_soon_threadsafe(_signal, topic)
+
+
+def _publish(committed: Sequence[Committed]) -> None:
+    if _current and committed:
+        _current.hub.publish(committed)
+        if _current.bus:
+            _current.bus.publish(committed)
+
+
+def _signal(topic: str) -> None:
+    if _current:
+        _current.hub.signal(topic)
+        if _current.bus:
+            _current.bus.signal(topic)
+
+
+def _received(message: dict[str, Any]) -> None:
+    if _current is None:
+        return
+    if "last" not in message:
+        _current.hub.signal(message["topic"])
+    elif batch := buses.committed(message):
+        _current.hub.publish([batch])
+    else:
+        kinds = frozenset(Kind(kind) for kind in message["kinds"])
+        _current.hub.hint(buses.chat_of(message), message["last"], kinds)

@@ -1,0 +1,184 @@
+"""Group commit: one writer per process collects what all its runs have to say and commits it in one transaction.
+
+The only throttle of the system is here: one commit per tick (50 ms), the first thing after a silence at once, urgent
+entries at once, and deltas of one item merged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from django.db import InterfaceError, OperationalError
+
+from agentchat import conf
+from agentchat.events import Kind
+from agentchat.exceptions import Backlog, JournalClosed
+from agentchat.journal import store
+from agentchat.journal.entry import Committed, Entry, body
+
+log = logging.getLogger(__name__)
+Run = Callable[..., Awaitable[Any]]
+"""Runs a function where it may use the database: `await run(function, *arguments)`."""
+
+
+@dataclass(slots=True)
+class _Delta:
+    """Text that an item grew by, still growing until it is committed."""
+
+    entry: Entry
+    item: UUID
+    offset: int
+    parts: list[str] = field(default_factory=list)
+    chars: int = 0
+
+    def close(self) -> None:
+        payload = {"item": str(self.item), "offset": self.offset, "text": "".join(self.parts)}
+        self.entry.events.append((Kind.ITEM_DELTA, body(Kind.ITEM_DELTA, payload)))
+
+
+class Writer:
+    """Entries of one chat are committed in the order in which they were submitted."""
+
+    def __init__(self, run: Run, publish: Callable[[Sequence[Committed]], None], tick: float | None = None) -> None:
+        self._run, self._publish = run, publish
+        self._tick = conf.tick_seconds() if tick is None else tick
+        self._entries: list[Entry] = []
+        self._deltas: dict[UUID, _Delta] = {}
+        self._chars = 0
+        self._woken, self._hurry, self._room = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._room.set()
+        self._closing = False
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._loop(), name="journal writer")
+
+    async def stop(self) -> None:
+        """Commit what is there, then end."""
+        self._closing = True
+        self._woken.set()
+        self._hurry.set()
+        if self._task:
+            await self._task
+
+    def submit(self, entry: Entry, urgent: bool = False) -> None:
+        """Queue an entry. `entry.done` is called with what became of it, on the loop."""
+        self._require_open()
+        self._end_deltas(entry.chat_id)
+        self._entries.append(entry)
+        self._wake(urgent)
+
+    def committed(self, entry: Entry) -> asyncio.Future[Committed]:
+        """Queue an urgent entry; the future is done when it is in the database, or holds the error."""
+        future: asyncio.Future[Committed] = asyncio.get_running_loop().create_future()
+
+        def settle(result: Committed | Exception) -> None:
+            if future.done():
+                return
+            if isinstance(result, Exception):
+                future.set_exception(result)
+            else:
+                future.set_result(result)
+
+        entry.done = settle
+        self.submit(entry, urgent=True)
+        return future
+
+    def delta(
+        self, chat_id: UUID, item: UUID, offset: int, text: str, done: Callable[[Committed | Exception], None]
+    ) -> None:
+        """Queue text that an item grew by. `offset` counts code points."""
+        self._require_open()
+        open_one = self._deltas.get(item)
+        if open_one is None or open_one.chars + len(text) > conf.DELTA_CHARS:
+            if open_one:
+                open_one.close()
+            open_one = self._deltas[item] = _Delta(Entry(chat_id, done=done), item, offset)
+            self._entries.append(open_one.entry)
+        open_one.parts.append(text)
+        open_one.chars += len(text)
+        self._chars += len(text)
+        if self._chars > conf.BACKLOG_CHARS:
+            self._room.clear()
+        self._wake(False)
+
+    async def room(self) -> None:
+        """Wait while too much text waits for the database."""
+        await self._room.wait()
+
+    def _require_open(self) -> None:
+        if self._closing or self._task is None or self._task.done():
+            raise JournalClosed()
+
+    def _wake(self, urgent: bool) -> None:
+        self._woken.set()
+        if urgent:
+            self._hurry.set()
+
+    def _end_deltas(self, chat_id: UUID) -> None:
+        """What follows must not be overtaken by text that came after it."""
+        for item in [item for item, delta in self._deltas.items() if delta.entry.chat_id == chat_id]:
+            self._deltas.pop(item).close()
+
+    async def _loop(self) -> None:
+        loop = asyncio.get_running_loop()
+        next_commit = 0.0
+        while not (self._closing and not self._entries):
+            await self._woken.wait()
+            if (pause := next_commit - loop.time()) > 0:
+                await self._wait_for_tick(pause)
+            next_commit = loop.time() + self._tick
+            await self._commit(self._take())
+
+    async def _wait_for_tick(self, pause: float) -> None:
+        try:
+            async with asyncio.timeout(pause):
+                await self._hurry.wait()
+        except TimeoutError:
+            return
+
+    def _take(self) -> list[Entry]:
+        for delta in self._deltas.values():
+            delta.close()
+        self._deltas.clear()
+        entries, self._entries = self._entries, []
+        self._woken.clear()
+        self._hurry.clear()
+        if self._closing:
+            self._woken.set()
+        return entries
+
+    async def _commit(self, entries: list[Entry]) -> None:
+        if not entries:
+            return
+        chars = self._chars
+        results = await self._persist(entries)
+        self._chars -= chars
+        self._room.set()
+        self._publish([result for result in results if isinstance(result, Committed) and result.events])
+        for entry, result in zip(entries, results, strict=True):
+            if entry.done:
+                entry.done(result)
+
+    async def _persist(self, entries: list[Entry]) -> list[store.Result]:
+        """Repeat while the database is away, for a bounded time; then the runs are told."""
+        loop = asyncio.get_running_loop()
+        give_up = loop.time() + conf.RETRY_SECONDS
+        pause = 0.05
+        while True:
+            try:
+                results: list[store.Result] = await self._run(store.commit, entries)
+            except (OperationalError, InterfaceError) as error:
+                if loop.time() > give_up:
+                    log.error("The database was away for %d s; %d entries are lost.", conf.RETRY_SECONDS, len(entries))
+                    return [Backlog()] * len(entries)
+                log.warning("A commit failed and is repeated in %.2f s: %s", pause, error)
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, 2)
+            else:
+                return results
