@@ -7,18 +7,50 @@ Times are ISO 8601 in UTC with `Z`.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from agentchat.events import Action, ItemStatus, ItemType
 from agentchat.models import Chat, Message, OutputItem, Receipt, Resolution, Run
-from agentchat.rendering import cut
+from agentchat.rendering.cut import HEAD, SLACK, TAIL
 
 Wire = dict[str, Any]
 ARGUMENTS_CHARS = 64_000
 """Longer arguments are cut on the wire; `GET /items/{id}/` has all of them."""
-PART = {ItemType.MESSAGE: "output_text", ItemType.REASONING: "reasoning_text", ItemType.OUTPUT: "input_text"}
-LONGEST = cut.HEAD + cut.TAIL + cut.SLACK
+WHOLE = HEAD + TAIL + SLACK
+"""The longest output that is sent whole, in code points."""
+_PART = {ItemType.MESSAGE: "output_text", ItemType.REASONING: "reasoning_text"}
+
+
+@dataclass(slots=True)
+class Text:
+    """The text of an item as it is sent: whole, or a head and a tail."""
+
+    shown: str
+    omitted: int
+    bytes: int
+
+    @classmethod
+    def of(cls, text: str, type: str) -> Text:
+        made = cls(text, 0, len(text.encode()))
+        if type == ItemType.OUTPUT and len(text) > WHOLE:
+            made.shown, made.omitted = text[:HEAD] + text[-TAIL:], len(text) - HEAD - TAIL
+        return made
+
+    def grow(self, text: str, type: str) -> None:
+        """Add to the end, as every client does."""
+        self.bytes += len(text.encode())
+        if self.omitted:
+            tail = self.shown[HEAD:] + text
+            self.shown, self.omitted = self.shown[:HEAD] + tail[-TAIL:], self.omitted + len(text)
+        else:
+            grown = Text.of(self.shown + text, type)
+            self.shown, self.omitted = grown.shown, grown.omitted
+
+    @property
+    def chars(self) -> int:
+        return len(self.shown) + self.omitted
 
 
 def time(moment: datetime | None) -> str | None:
@@ -55,13 +87,14 @@ def run(row: Run) -> Wire:
 
 
 def message(row: Message, items: list[Wire], run: Wire | None) -> Wire:
+    """`text` is what a person wrote; what an agent says is in its items."""
     return {
         "id": str(row.pk),
         "position": row.position,
         "parent": str(row.parent_id) if row.parent_id else None,
         "role": row.role,
         "author": row.author.get_username() if row.author else None,
-        "text": row.text,
+        "text": row.text if row.author else "",
         "usage": row.usage,
         "error": row.error,
         "created_at": time(row.created_at),
@@ -111,32 +144,42 @@ def item(row: OutputItem, text: Text, decided: Wire | None = None) -> Wire:
         "id": str(row.pk),
         "message": str(row.message_id),
         "position": row.position,
-        "type": row.type,
-        "status": status(row.status, decided),
+        "type": str(row.type),
+        "status": str(status(row.status, decided)),
         "version": row.version,
         "meta": row.meta,
         "created_at": time(row.created_at),
         "ended_at": time(row.ended_at),
     }
-    if row.type in (ItemType.MESSAGE, ItemType.REASONING):
-        wire |= {"role": "assistant"} if row.type == ItemType.MESSAGE else {"summary": []}
-        wire |= {"html": row.html, "html_end": row.html_end, "blocks": row.blocks}
-    if row.type in (ItemType.CALL, ItemType.OUTPUT):
-        wire |= {"call_id": row.call_id, "parent_call_id": row.parent_call_id, "name": row.name}
-    if row.type == ItemType.CALL:
-        wire |= call(row.arguments, row.digest, row.request, row.expires_at) | {"resolution": decided}
-    if row.type == ItemType.OUTPUT:
-        wire["call"] = str(row.call_id_of) if hasattr(row, "call_id_of") else _id(row)
-    if row.type == ItemType.NOTICE:
-        wire["text"] = text.whole()
-    else:
-        put_text(wire, text)
-    return wire
+    return wire | _special(row, text, decided)
 
 
-def _id(row: OutputItem) -> str | None:
-    key = row.serializable_value("call")
-    return str(key) if key else None
+def _special(row: OutputItem, text: Text, decided: Wire | None) -> Wire:
+    match row.type:
+        case ItemType.MESSAGE | ItemType.REASONING:
+            return _prose(row, text)
+        case ItemType.CALL:
+            names: Wire = {"call_id": row.call_id, "parent_call_id": row.parent_call_id, "name": row.name}
+            return names | call(row.arguments, row.digest, row.request, row.expires_at) | {"resolution": decided}
+        case ItemType.OUTPUT:
+            of = str(row.output_of_id) if row.output_of_id else None
+            return {"call": of, "call_id": row.call_id, "name": row.name} | output(text)
+        case ItemType.NOTICE:
+            return {"text": text.shown}
+        case _:
+            return {}
+
+
+def _prose(row: OutputItem, text: Text) -> Wire:
+    part = {"type": _PART[ItemType(row.type)], "text": text.shown}
+    role = {"role": "assistant"} if row.type == ItemType.MESSAGE else {"summary": []}
+    return {**role, "content": [part], "html": row.html, "html_end": row.html_end, "blocks": row.blocks}
+
+
+def output(text: Text) -> Wire:
+    """What a call gave back. `cut` says where code points are missing, and how many."""
+    cut = {"head": HEAD, "omitted": text.omitted} if text.omitted else None
+    return {"output": [{"type": "input_text", "text": text.shown}], "bytes": text.bytes, "cut": cut}
 
 
 def call(arguments: str, digest: str, request: Wire | None, expires_at: datetime | None) -> Wire:

@@ -28,12 +28,16 @@ SEQ: Any = _Seq()
 
 @dataclass(slots=True)
 class Write:
-    """One row to insert, or to update by its primary key."""
+    """One row to insert, or to update by its primary key.
+
+    `guard` names what an updated row must still hold; if it does not, the whole entry is refused with Gone.
+    """
 
     model: type[models.Model]
     pk: Any
     values: dict[str, Any]
     insert: bool = False
+    guard: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

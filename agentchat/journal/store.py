@@ -156,22 +156,34 @@ def _results(entries: Sequence[Entry], counts: dict[UUID, int], last: dict[UUID,
 
 
 def _write(write: Write, seq: int) -> None:
-    table, mark = write.model._meta.db_table, "%s" if connection.vendor == "postgresql" else "?"
-    columns, values = [], []
-    for name, value in write.values.items():
-        field = write.model._meta.get_field(name)
-        columns.append(field.column)
-        values.append(_prepare(field, seq if value is SEQ else value))
+    values = {name: seq if value is SEQ else value for name, value in write.values.items()}
+    sql, parameters = _insert(write, values) if write.insert else _update(write, values)
+    mark = "%s" if connection.vendor == "postgresql" else "?"
+    if _execute(sql.replace("?", mark), parameters).rowcount != 1:
+        raise Gone(f"The {write.model._meta.verbose_name} was ended or deleted, so nothing was written to it.")
+
+
+def _insert(write: Write, values: dict[str, Any]) -> tuple[str, list[Any]]:
     key = write.model._meta.pk
-    if write.insert:
-        marks = ", ".join([mark] * (len(columns) + 1))
-        sql = f"INSERT INTO {table} ({', '.join([*columns, key.column])}) VALUES ({marks})"
-    else:
-        sets = ", ".join(f"{column} = {mark}" for column in columns)
-        sql = f"UPDATE {table} SET {sets} WHERE {key.column} = {mark}"
-    if _execute(sql, [*values, _prepare(key, write.pk)]).rowcount != 1:
-        raise Gone(f"The {write.model._meta.verbose_name} is no longer there, so nothing was written to it.")
+    if write.pk is not None:
+        values = {key.name: write.pk, **values}
+    columns, prepared = _columns(write.model, values)
+    marks = ", ".join("?" * len(columns))
+    return f"INSERT INTO {write.model._meta.db_table} ({', '.join(columns)}) VALUES ({marks})", prepared
 
 
-def _prepare(field: models.Field[Any, Any], value: Any) -> Any:
-    return field.get_db_prep_save(value, connection)
+def _update(write: Write, values: dict[str, Any]) -> tuple[str, list[Any]]:
+    columns, prepared = _columns(write.model, values)
+    where, wanted = _columns(write.model, {write.model._meta.pk.name: write.pk, **write.guard})
+    sets = ", ".join(f"{column} = ?" for column in columns)
+    conditions = " AND ".join(f"{column} = ?" for column in where)
+    return f"UPDATE {write.model._meta.db_table} SET {sets} WHERE {conditions}", [*prepared, *wanted]
+
+
+def _columns(model: type[models.Model], values: dict[str, Any]) -> tuple[list[str], list[Any]]:
+    fields = [model._meta.get_field(name) for name in values]
+    columns = [field.column for field in fields]
+    prepared = [
+        field.get_db_prep_save(value, connection) for field, value in zip(fields, values.values(), strict=True)
+    ]
+    return columns, prepared

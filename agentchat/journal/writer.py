@@ -17,7 +17,7 @@ from django.db import InterfaceError, OperationalError
 
 from agentchat import conf
 from agentchat.events import Kind
-from agentchat.exceptions import Backlog, JournalClosed
+from agentchat.exceptions import Backlog, Gone, JournalClosed
 from agentchat.journal import store
 from agentchat.journal.entry import Committed, Entry, body
 
@@ -88,6 +88,13 @@ class Writer:
         entry.done = settle
         self.submit(entry, urgent=True)
         return future
+
+    async def settled(self, chat_id: UUID) -> None:
+        """Wait until everything that was submitted for a chat so far is in the database or was refused."""
+        try:
+            await self.committed(Entry(chat_id))
+        except Gone:
+            return
 
     def delta(
         self, chat_id: UUID, item: UUID, offset: int, text: str, done: Callable[[Committed | Exception], None]

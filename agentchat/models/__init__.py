@@ -2,9 +2,10 @@ from __future__ import annotations
 
 from agentchat.models.chat import Chat
 from agentchat.models.event import Event
+from agentchat.models.idempotency import IdempotencyKey
 from agentchat.models.item import OutputItem
 from agentchat.models.message import Message
 from agentchat.models.resolution import Receipt, Resolution
 from agentchat.models.run import Run
 
-__all__ = ["Chat", "Event", "Message", "OutputItem", "Receipt", "Resolution", "Run"]
+__all__ = ["Chat", "Event", "IdempotencyKey", "Message", "OutputItem", "Receipt", "Resolution", "Run"]

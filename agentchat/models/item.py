@@ -36,7 +36,7 @@ class OutputItem(models.Model):
     type = models.CharField(max_length=30, choices=[(t, t) for t in ItemType])
     call_id = models.CharField(max_length=conf.CALL_ID_CHARS, blank=True, default="")
     parent_call_id = models.CharField(max_length=conf.CALL_ID_CHARS, blank=True, default="")
-    call = models.ForeignKey("self", models.PROTECT, null=True, blank=True, related_name="outputs")
+    output_of = models.ForeignKey("self", models.PROTECT, null=True, blank=True, related_name="outputs")
     """Of an output: the call that it belongs to, since a call id may repeat within a message."""
     name = models.CharField(max_length=conf.NAME_CHARS, blank=True, default="")
     text = models.TextField(blank=True, default="")

@@ -7,7 +7,7 @@ from typing import Any
 from django.http import HttpRequest
 from django.utils.functional import SimpleLazyObject
 
-from agentchat.services import snapshot
+from agentchat.services import lists
 
 THEMES = ("light", "dark")
 
@@ -31,4 +31,4 @@ def side(request: HttpRequest) -> dict[str, Any]:
     user = getattr(request, "user", None)
     if user is None or not user.is_authenticated:
         return {"needs": [], "working": [], "done": [], "pending": 0}
-    return dict(snapshot.chat_list(user, q=request.GET.get("q", "").strip()[:200]))
+    return dict(lists.chat_list(user, q=request.GET.get("q", "").strip()[:200]))

@@ -1,0 +1,68 @@
+PORT ?= 8000
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+RUN_READY := $(VENV)/.ready-to-run
+DEV_READY := $(VENV)/.ready-to-develop
+WORKERS ?= auto
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help run dev check test lock screenshots clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: $(RUN_READY) ## Start agentchat at PORT (8000), with SQLite and nothing else
+	@exec $(BIN)/python manage.py serve --port $(PORT)
+
+dev: $(RUN_READY) ## The same with demonstration data, and a restart after each change
+	@exec $(BIN)/python manage.py serve --dev --port $(PORT)
+
+check: $(DEV_READY) ## Style, types, imports, migrations and the fast tests (under a minute)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	AGENTCHAT_VAR=$(VENV)/check $(BIN)/python manage.py makemigrations --check --dry-run
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile -m "not (services or browser or slow)"
+
+test: $(DEV_READY) ## All tests, and those of the database once more on PostgreSQL
+	tests/services/prepare
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+	$(BIN)/python -m tests.services.with_postgres -- \
+		$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m databases
+
+lock: $(DEV_READY) ## Write the exact versions into requirements*.txt (UPGRADE=1: the newest ones)
+	for name in requirements requirements-dev; do \
+		$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+			--no-emit-index-url --no-header $(if $(UPGRADE),--upgrade) \
+			$$name.in --output-file $$name.txt > /dev/null || exit 1; \
+	done
+
+screenshots: $(DEV_READY) ## Take the pictures of the documentation
+	tests/services/prepare
+	$(BIN)/python -m tests.screenshots
+
+clean: ## Remove the virtual environment, caches and test results; var/ (your chats) stays
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache test-results
+	find agentchat project tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2> /dev/null || { \
+		echo "agentchat needs Python 3.11 or newer, but '$(PYTHON)' is $$($(PYTHON) --version 2>&1 || true)."; \
+		echo "Install it, or name another: make run PYTHON=python3.12"; \
+		exit 1; } >&2
+	@$(PYTHON) -m venv $(VENV) || { \
+		rm -rf $(VENV); \
+		echo "Python could not make the virtual environment. On Debian: apt-get install python3-venv"; \
+		exit 1; } >&2
+
+$(RUN_READY): requirements.txt | $(BIN)/python
+	@echo "Installing what requirements.txt names ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
+	@touch $@
+
+$(DEV_READY): requirements-dev.txt $(RUN_READY)
+	@echo "Installing what requirements-dev.txt names ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
+	@touch $@

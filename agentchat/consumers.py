@@ -1,0 +1,115 @@
+"""WebSockets that only send. What people do goes through POST, where there are status codes and idempotency."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+from uuid import UUID
+
+from channels.generic.websocket import AsyncWebsocketConsumer
+
+from agentchat.exceptions import Gone, NotFound
+from agentchat.journal import process, reader
+from agentchat.journal.hub import Hub
+from agentchat.journal.outbox import Wire
+from agentchat.models import Chat
+from agentchat.services import lists, snapshot
+
+SIGN_IN, NOT_YOURS, ONLY_LISTEN, GOING_AWAY = 4401, 4404, 4400, 1001
+INBOX_PAUSE = 0.2
+"""The least time between two looks at the inbox, in seconds."""
+
+
+class SendingConsumer(AsyncWebsocketConsumer):
+    """Accepts, runs `send_all` in a task of its own, and closes on whatever the client sends."""
+
+    channel_layer_alias = None
+    """No channel per socket: the hub sends."""
+    _task: asyncio.Task[None] | None = None
+
+    async def connect(self) -> None:
+        await self.accept()
+        if not self.scope["user"].is_authenticated:
+            await self.close(SIGN_IN)
+        elif not process.is_running():
+            await self.close(GOING_AWAY)
+        else:
+            self._task = asyncio.create_task(self._run(), name=f"socket {self.scope['path']}")
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        await self.close(ONLY_LISTEN)
+
+    async def disconnect(self, code: int) -> None:
+        if self._task:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    async def _run(self) -> None:
+        try:
+            await self.send_all(process.current().hub)
+        except (NotFound, Gone):
+            await self.close(NOT_YOURS)
+        else:
+            await self.close(GOING_AWAY)
+
+    async def send_all(self, hub: Hub) -> None:
+        raise NotImplementedError
+
+
+class ChatConsumer(SendingConsumer):
+    """The events of one chat after a cursor, for ever; a snapshot first where the cursor cannot be continued."""
+
+    async def send_all(self, hub: Hub) -> None:
+        chat_id: UUID = self.scope["url_route"]["kwargs"]["chat_id"]
+        run = process.current().run
+        await run(_require, self.scope["user"], chat_id)
+        outbox = hub.attach(chat_id, _after(self.scope["query_string"]))
+        try:
+            await outbox.drain(self._wire(chat_id, run))
+        finally:
+            hub.detach(chat_id, outbox)
+
+    def _wire(self, chat_id: UUID, run: Any) -> Wire:
+        async def take() -> tuple[int, str]:
+            taken = await run(snapshot.chat_snapshot, self.scope["user"], chat_id)
+            return taken["cursor"], json.dumps({"type": "snapshot", **taken}, ensure_ascii=False)
+
+        async def read(after: int) -> reader.Page:
+            page: reader.Page = await run(reader.read, chat_id, after)
+            return page
+
+        return Wire(self.send, read, take)
+
+
+def _require(user: Any, chat_id: UUID) -> None:
+    if not Chat.objects.visible_to(user).filter(pk=chat_id).exists():
+        raise NotFound()
+
+
+def _after(query: bytes) -> int:
+    """The cursor; without one (or with nonsense) -1, which is older than every event kept: a snapshot comes first."""
+    for pair in query.decode("latin-1").split("&"):
+        name, _, value = pair.partition("=")
+        if name == "after" and value.isdecimal() and len(value) < 19:
+            return int(value)
+    return -1
+
+
+class InboxConsumer(SendingConsumer):
+    """How many requests wait for this person, whenever that may have changed."""
+
+    async def send_all(self, hub: Hub) -> None:
+        changed = asyncio.Event()
+        changed.set()
+        stop_listening = hub.listen(f"user:{self.scope['user'].pk}", lambda kinds: changed.set())
+        try:
+            while True:
+                await changed.wait()
+                changed.clear()
+                pending = await process.current().run(lists.pending_count, self.scope["user"])
+                await self.send(json.dumps({"type": "inbox", "pending": pending}))
+                await asyncio.sleep(INBOX_PAUSE)
+        finally:
+            stop_listening()
+

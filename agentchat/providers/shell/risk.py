@@ -1,0 +1,144 @@
+"""What a command would do, told from its words. It helps a person to look twice; it protects from nothing.
+
+It reads the line as words, not as a shell does: what it cannot read for certain is at least medium.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+
+from agentchat.providers.shell import knowledge
+from agentchat.providers.shell.knowledge import Finding
+
+LEVELS = ("low", "medium", "high", "destructive")
+LOW: Finding = ("low", "Only reads or prints; it changes nothing.")
+UNREAD: Finding = ("medium", "This line cannot be read for certain, so what it does is not known.")
+FETCHED: Finding = ("high", "Runs a program straight from the internet that nobody has read.")
+PIPED: Finding = ("high", "Runs whatever text it is given as a program.")
+WRITES: Finding = ("medium", "Writes to a file, and may overwrite what it holds.")
+DEVICE: Finding = ("destructive", "Writes straight to a device, which can destroy all data on it.")
+HIDDEN: Finding = ("medium", "Runs a command inside another one.")
+SETS: Finding = ("medium", "Changes the variables that the command runs with.")
+
+OPERATORS = frozenset("();<>|&")
+WRITING = frozenset({">", ">>", ">|", "&>", "&>>", ">&", "<>"})
+READING = frozenset({"<", "<<", "<<<", "<&"})
+HARMLESS = re.compile(r"/dev/(null|stdout|stderr|tty)|\d+-?|-")
+DEVICES = re.compile(r"/dev/(sd|hd|vd|xvd|nvme|mmcblk|loop|md|dm-|disk)")
+ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
+NESTED = re.compile(r"\$\(|`")
+BACKTICKS = re.compile(r"`[^`]*`")
+DEPTH = 5
+
+
+def classify(command: str) -> dict[str, str]:
+    """The level of the worst thing that the command does, and what that is."""
+    findings = list(_line(command, 0)) or [LOW]
+    level = max((level for level, _ in findings), key=LEVELS.index)
+    whys = dict.fromkeys(why for found, why in findings if found == level)
+    return {"level": level, "why": " ".join(list(whys)[:2])}
+
+
+def _line(command: str, depth: int) -> Iterator[Finding]:
+    try:
+        words = _words(command)
+    except ValueError:
+        yield UNREAD
+        return
+    segments, redirections = _split(words)
+    if knowledge.fetches_and_runs([word for segment, _ in segments for word in segment], command):
+        yield FETCHED
+    yield from redirections
+    for segment, piped in segments:
+        yield from _segment(segment, piped, depth)
+    yield from _inside([*words, *BACKTICKS.findall(command)], depth)
+
+
+def _words(command: str) -> list[str]:
+    lexer = shlex.shlex(command.replace("\n", " ; "), posix=True, punctuation_chars=True)
+    lexer.whitespace_split, lexer.commenters = True, ""
+    return list(lexer)
+
+
+def _split(words: list[str]) -> tuple[list[tuple[list[str], bool]], list[Finding]]:
+    """The simple commands of a line, each with whether it is given text by a pipe; and what redirections write."""
+    segments: list[tuple[list[str], bool]] = [([], False)]
+    findings: list[Finding] = []
+    rest = iter(words)
+    for word in rest:
+        if word in READING:
+            next(rest, None)
+        elif word in WRITING:
+            findings += _written(next(rest, ""))
+        elif word and OPERATORS.issuperset(word):
+            findings += [WRITES] if ">" in word else [UNREAD] if "()" in word else []
+            segments.append(([], word in ("|", "|&") or word.startswith("<<")))
+        else:
+            segments[-1][0].append(word)
+    return segments, findings
+
+
+def _written(target: str) -> list[Finding]:
+    if HARMLESS.fullmatch(target):
+        return []
+    return [DEVICE if DEVICES.match(target) else WRITES]
+
+
+def _inside(words: list[str], depth: int) -> Iterator[Finding]:
+    """Commands within quotes and backticks."""
+    for word in words:
+        if NESTED.search(word):
+            yield HIDDEN
+            if depth < DEPTH:
+                yield from _line(re.sub(r"\$\(|[`)\"']", " ; ", word), depth + 1)
+
+
+def _segment(words: list[str], piped: bool, depth: int) -> Iterator[Finding]:
+    """One simple command: its variables and wrappers are taken off until the program's name is in front."""
+    while words and (words[0] in knowledge.KEYWORDS or ASSIGNMENT.match(words[0])):
+        if words[0] in knowledge.LISTS:
+            return
+        if ASSIGNMENT.match(words[0]) and len(words) > 1:
+            yield SETS
+        words = words[1:]
+    if not words:
+        return
+    name, rest = words[0].rpartition("/")[2], words[1:]
+    if name in knowledge.WRAPPERS:
+        yield from knowledge.wrapping(name)
+        yield from _segment(_unwrapped(rest), piped or name == "xargs" and _is_shell(rest), depth)
+    elif code := knowledge.code_of(name, rest):
+        yield HIDDEN
+        yield from _line(code, depth + 1) if depth < DEPTH else [UNREAD]
+    elif piped and knowledge.interprets(name, rest):
+        yield PIPED
+    else:
+        yield knowledge.judge(name, rest) or _unknown(name)
+        yield from _executed(name, rest, depth)
+
+
+def _unwrapped(words: list[str]) -> list[str]:
+    """The words after a wrapper's own options, durations and variables."""
+    while words and (words[0].startswith("-") or ASSIGNMENT.match(words[0]) or words[0][:1].isdigit()):
+        takes = words[0] in knowledge.TAKES_A_VALUE
+        words = words[2 if takes else 1 :]
+    return words
+
+
+def _is_shell(words: list[str]) -> bool:
+    return any(word.rpartition("/")[2] in knowledge.SHELLS for word in words)
+
+
+def _executed(name: str, words: list[str], depth: int) -> Iterator[Finding]:
+    """What `find` runs for each file."""
+    for number, word in enumerate(words):
+        if name == "find" and word in ("-exec", "-execdir", "-ok", "-okdir"):
+            yield from _segment(words[number + 1 :], False, depth)
+
+
+def _unknown(name: str) -> Finding:
+    if not re.fullmatch(r"[\w.+-]+", name):
+        return UNREAD
+    return ("medium", f"Runs {name[:60]}, which can do whatever this account can.")

@@ -1,0 +1,159 @@
+"""The life of a run: queued, claimed, beating, ended. Every change is a row and an event in one transaction."""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from agentchat import conf, wire
+from agentchat.events import ACTIVE, ENDED, Cause, Kind, RunStatus
+from agentchat.exceptions import NotFound
+from agentchat.journal import append, process
+from agentchat.journal.entry import Event, event
+from agentchat.models import Chat, Message, Run, clock
+from agentchat.services import closing
+
+log = logging.getLogger(__name__)
+TOPIC = "runs"
+"""Signalled when there is work to take, or a stop."""
+
+
+def claim(worker: str) -> Run | None:
+    """Take the run that has waited longest in a chat where nothing runs; None if there is none."""
+    busy = Run.objects.active().values("chat_id")
+    waiting = Run.objects.queued().filter(chat__deleted_at=None).exclude(chat_id__in=busy)
+    for run_id, chat_id in waiting.order_by("created_at").values_list("pk", "chat_id")[:20]:
+        if run := _claim(worker, chat_id, run_id):
+            return run
+    return None
+
+
+@transaction.atomic
+def _claim(worker: str, chat_id: UUID, run_id: UUID) -> Run | None:
+    """Compare and swap, under the chat's lock: two workers never take the same run, nor two of one chat."""
+    chat = Chat.objects.locked().filter(pk=chat_id, deleted_at=None).first()
+    run = Run.objects.queued().filter(pk=run_id).first()
+    if chat is None or run is None or Run.objects.active().filter(chat=chat).exists():
+        return None
+    now = clock.now()
+    run.status, run.worker, run.attempt = RunStatus.RUNNING, worker, run.attempt + 1
+    run.started_at = run.heartbeat_at = now
+    run.save()
+    append.append(chat, [_changed(run, "status", "started_at")])
+    _shown_elsewhere(chat)
+    return run
+
+
+def beat(worker: str) -> set[UUID]:
+    """Say that the worker lives; returns those of its runs that are to be stopped."""
+    mine = Run.objects.active().filter(worker=worker)
+    mine.update(heartbeat_at=clock.now())
+    return set(mine.filter(stop_requested_at__isnull=False).values_list("pk", flat=True))
+
+
+def stop(user: Any, run_id: UUID) -> Run:
+    """Ask for a stop: a queued run is taken back at once, an active one ends within 2 s. Repeating changes nothing.
+
+    Raises NotFound.
+    """
+    chat_id = Run.objects.filter(pk=run_id, chat__owner=user, chat__deleted_at=None).values_list("chat_id", flat=True)
+    if not (found := chat_id.first()):
+        raise NotFound()
+    with transaction.atomic():
+        chat = Chat.objects.locked().get(pk=found)
+        run = Run.objects.select_related("message").get(pk=run_id)
+        if run.status == RunStatus.QUEUED:
+            _take_back(chat, run)
+        elif run.status in ACTIVE and run.stop_requested_at is None:
+            _request_stop(chat, run)
+    return run
+
+
+def _request_stop(chat: Chat, run: Run) -> None:
+    run.stop_requested_at = clock.now()
+    run.save(update_fields=["stop_requested_at"])
+    append.append(chat, [_changed(run, "stopping")])
+    transaction.on_commit(lambda: process.signal(TOPIC))
+
+
+def _take_back(chat: Chat, run: Run) -> None:
+    """A message that waited for its turn goes, with the answer that it would have had."""
+    now = clock.now()
+    run.status, run.ended_at = RunStatus.CANCELLED, now
+    run.save(update_fields=["status", "ended_at"])
+    messages = list(Message.objects.filter(pk__in=[run.message_id, run.message.parent_id]))
+    Message.objects.filter(pk__in=[message.pk for message in messages]).update(removed_at=now)
+    events = [
+        event(Kind.MESSAGE_CHANGED, message=str(message.pk), changes={"removed": True}) for message in messages
+    ]
+    append.append(chat, [_changed(run, "status", "ended_at"), *events])
+    _shown_elsewhere(chat)
+
+
+def finish(run_id: UUID, status: RunStatus, error: str = "", worker: str | None = None) -> bool:
+    """End a run and close what its agent left open. False if it had ended, or is another worker's."""
+    chat_id = Run.objects.filter(pk=run_id).values_list("chat_id", flat=True).first()
+    if chat_id is None:
+        return False
+    with transaction.atomic():
+        chat = Chat.objects.locked().get(pk=chat_id)
+        run = Run.objects.select_related("message").get(pk=run_id)
+        if run.status in ENDED or (worker is not None and run.worker != worker):
+            return False
+        _end(chat, run, status, error)
+        return True
+
+
+def _end(chat: Chat, run: Run, status: RunStatus, error: str) -> None:
+    if run.stop_requested_at and status != RunStatus.COMPLETED:
+        status, error = RunStatus.CANCELLED, ""
+    cause = Cause.STOPPED if run.stop_requested_at else Cause.AGENT_GONE
+    message, now = run.message, clock.now()
+    closing.close_requests(message, cause)
+    chat.refresh_from_db(fields=["last_seq"])
+    events = closing.close_items(chat, message, cause, now)
+    run.status, run.error, run.ended_at = status, error, now
+    run.save(update_fields=["status", "error", "ended_at"])
+    events += _end_message(message, error, now)
+    chat.updated_at = now
+    chat.save(update_fields=["updated_at"])
+    ended = _changed(run, "status", "error", "ended_at", "stopping")
+    append.append(chat, [*events, ended, event(Kind.CHAT_CHANGED, chat=wire.chat(chat))])
+    _shown_elsewhere(chat)
+    transaction.on_commit(lambda: process.signal(TOPIC))
+
+
+def _end_message(message: Message, error: str, now: Any) -> list[Event]:
+    changes: dict[str, Any] = {}
+    if message.ended_at is None:
+        message.ended_at = now
+        changes["ended_at"] = wire.time(now)
+    if error:
+        message.error = changes["error"] = error
+    message.save(update_fields=["ended_at", "error"])
+    return [event(Kind.MESSAGE_CHANGED, message=str(message.pk), changes=changes)] if changes else []
+
+
+def dead(alive: set[str], host: str) -> list[Run]:
+    """Active runs whose worker is gone: of this host and not among the living, or silent for too long."""
+    silent = clock.now() - timedelta(seconds=conf.DEAD_AFTER_SECONDS)
+    return [
+        run
+        for run in Run.objects.active().order_by("created_at")
+        if (run.heartbeat_at or run.created_at) < silent
+        or (run.worker.startswith(f"{host}:") and run.worker not in alive)
+    ]
+
+
+def _changed(run: Run, *names: str) -> Event:
+    row = wire.run(run)
+    return event(Kind.RUN_CHANGED, message=str(run.message_id), changes={name: row[name] for name in names})
+
+
+def _shown_elsewhere(chat: Chat) -> None:
+    """The chat lists of its owner show what runs."""
+    transaction.on_commit(lambda: process.signal(f"user:{chat.owner_id}"))
