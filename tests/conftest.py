@@ -1,6 +1,7 @@
 """What every test gets: the audit tables emptied between tests, and services that start only when asked for.
 
-Private files and the choice of the database are in tests/settings.py. The suite runs on SQLite. With DATABASE_URL it runs on that PostgreSQL, in a database that is made and dropped:
+Private files and the choice of the database are in tests/settings.py. The suite runs on SQLite; with
+DATABASE_URL on that PostgreSQL, in a database that is made and dropped:
 
     python -m tests.services.with_postgres -- pytest -m databases
 """

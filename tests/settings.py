@@ -1,6 +1,6 @@
 """The project's settings, with private files. Each test process reads this module first, before any conftest.
 
-SQLite, in a file and not in memory, since threads and other processes open it too; with DATABASE_URL PostgreSQL.
+SQLite, in a file and not in memory, since threads and other processes open it too; or what DATABASE_URL says.
 Other variables of the person who runs the tests must not decide whether a test passes.
 """
 

@@ -4,7 +4,6 @@ the end."""
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import Any
 
 from daphne.endpoints import build_endpoint_description_strings
@@ -16,36 +15,24 @@ from twisted.internet.defer import Deferred
 
 from agentchat.supervisor import lifecycle
 
-log = logging.getLogger(__name__)
 DRAIN_SECONDS = 20
 reactor: Any = twisted_reactor
-"""Typed loosely: the reactor is chosen at run time (daphne.server installs the one of asyncio)."""
+"""Typed loosely: which reactor it is (that of asyncio) is settled at run time, by importing daphne.server first."""
 
 
 def serve(host: str, port: int) -> None:
     """Blocks until SIGTERM or SIGINT."""
-    application = import_string(settings.ASGI_APPLICATION)
     server = Server(
-        application,
+        import_string(settings.ASGI_APPLICATION),
         endpoints=build_endpoint_description_strings(host=host, port=port),
         application_close_timeout=5,
-        websocket_handshake_timeout=10,
         verbosity=0,
     )
-    reactor.callWhenRunning(_start)
+    loop = reactor._asyncioEventloop
+    asyncio.set_event_loop(loop)
+    loop.run_until_complete(lifecycle.start())
     reactor.addSystemEventTrigger("before", "shutdown", _drain)
     server.run()
-
-
-def _start() -> None:
-    task = asyncio.get_event_loop().create_task(lifecycle.start(), name="start")
-    task.add_done_callback(_started)
-
-
-def _started(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and (error := task.exception()):
-        log.critical("agentchat could not start.", exc_info=error)
-        reactor.stop()
 
 
 def _drain() -> Deferred[None]:

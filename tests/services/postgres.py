@@ -14,7 +14,16 @@ from typing import Self
 
 import psycopg
 
-from tests.services.process import Service, ServiceFailed, as_user, free_port, stop, tail, unprivileged, wait_until
+from tests.services.process import (
+    Service,
+    ServiceFailed,
+    as_user,
+    free_port,
+    stop,
+    tail,
+    unprivileged,
+    wait_until,
+)
 
 USER = "agentchat"
 FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=200")

@@ -81,9 +81,7 @@ def wait_until(
         time.sleep(0.05)
 
 
-def stop(
-    process: subprocess.Popen[Any], how: signal.Signals = signal.SIGTERM, *, seconds: float = 10
-) -> int:
+def stop(process: subprocess.Popen[Any], how: signal.Signals = signal.SIGTERM, *, seconds: float = 10) -> int:
     """End this one process: politely, and after `seconds` by SIGKILL. Returns its code."""
     if process.poll() is None:
         process.send_signal(how)

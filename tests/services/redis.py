@@ -15,7 +15,7 @@ from tests.services.process import Service, ServiceFailed, free_port, stop, tail
 
 
 class Redis(Service):
-    """`with Redis() as server: server.url`. `stop()` and `start()` again keep the port, as a restart would."""
+    """`with Redis() as server: server.url`. `stop()`, then `start()`, keep the port, as a restart does."""
 
     def __init__(self) -> None:
         self.port = free_port()
