@@ -1,0 +1,5 @@
+from __future__ import annotations
+
+from django import template
+
+register = template.Library()
