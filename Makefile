@@ -49,7 +49,7 @@ clean: ## Remove the virtual environment, caches and test results; var/ (your ch
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2> /dev/null || { \
-		echo "agentchat needs Python 3.11 or newer, but '$(PYTHON)' is $$($(PYTHON) --version 2>&1 || true)."; \
+		echo "agentchat needs Python 3.11 or newer, but '$(PYTHON)' is $$($(PYTHON) --version 2> /dev/null || echo not here)."; \
 		echo "Install it, or name another: make run PYTHON=python3.12"; \
 		exit 1; } >&2
 	@$(PYTHON) -m venv $(VENV) || { \

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -25,10 +26,16 @@ _STARTS_SERVICES = {"postgres", "postgres_url", "redis_server", "redis_url", "se
 _DRIVES_BROWSER = {"browser", "desktop", "phone"}
 
 
-def pytest_unconfigure() -> None:
-    from django.conf import settings
+def pytest_configure() -> None:
+    if "tests.settings" not in sys.modules:
+        raise pytest.UsageError(
+            "The tests need --ds=tests.settings, or they would use your own files in var/."
+        )
 
-    shutil.rmtree(settings.VAR, ignore_errors=True)
+
+def pytest_unconfigure() -> None:
+    if "tests.settings" in sys.modules:
+        shutil.rmtree(sys.modules["tests.settings"].TEMPORARY, ignore_errors=True)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -12,8 +12,10 @@ import tempfile
 for _name in list(os.environ):
     if _name.startswith(("AGENTCHAT_", "REDIS_URL", "SECRET_KEY", "ALLOWED_HOSTS", "DEBUG", "LOG_LEVEL")):
         del os.environ[_name]
+TEMPORARY = tempfile.mkdtemp(prefix="agentchat-tests-")
+"""Removed by conftest at the end."""
 os.environ |= {
-    "AGENTCHAT_VAR": tempfile.mkdtemp(prefix="agentchat-tests-"),
+    "AGENTCHAT_VAR": TEMPORARY,
     "AGENTCHAT_PRODUCTION": "0",
     "SECRET_KEY": "only-for-tests-" * 4,
 }

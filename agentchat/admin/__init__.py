@@ -1,0 +1,7 @@
+"""The door for operators: Django's admin. It shows everything and changes nothing, but for deciding a request."""
+
+from __future__ import annotations
+
+from agentchat.admin import audit, decide, tables
+
+__all__ = ["audit", "decide", "tables"]

@@ -53,7 +53,7 @@ class Chat(models.Model):
         ]
         indexes = [
             models.Index(
-                "owner", "-updated_at", name="chat_by_owner_newest", condition=Q(deleted_at=None)
+                fields=["owner", "-updated_at"], name="chat_by_owner_newest", condition=Q(deleted_at=None)
             )
         ]
 

@@ -82,3 +82,10 @@ class OutputItem(models.Model):
 
     def __str__(self) -> str:
         return f"{self.type} {self.name}".strip()
+
+
+class PendingApproval(OutputItem):
+    """The requests that wait, as the admin lists them."""
+
+    class Meta:
+        proxy = True

@@ -78,7 +78,7 @@ class Resolution(InsertOnly):
                 condition=~Q(cause=Cause.PERSON) | (Q(decided_by__isnull=False) & ~Q(decided_by_name="")),
             ),
         ]
-        indexes = [models.Index("-decided_at", name="resolution_newest")]
+        indexes = [models.Index(fields=["-decided_at"], name="resolution_newest")]
 
     def __str__(self) -> str:
         return f"{self.action} by {self.decided_by_name or self.cause}"

@@ -1,7 +1,7 @@
 """What a provider is: something that turns one message of a person into calls on an Output.
 
-A provider knows `Output` (by the protocol below) and nothing else of agentchat. Core never imports a provider by
-name: the registry maps a key to a dotted path.
+A provider knows `Output` (by the protocol below) and nothing else of agentchat. Core never imports a provider
+by name: the registry maps a key to a dotted path.
 """
 
 from __future__ import annotations
@@ -25,9 +25,11 @@ class Turn:
     workspace: Path
     """An existing folder; the agent starts in it."""
     mode: str = "ask"
-    """`ask`, `auto-edit`, `full` or `plan`. The gate itself is `Output.approve`; this is for agents that have modes."""
+    """`ask`, `auto-edit`, `full` or `plan`. The gate itself is `Output.approve`; this is for agents that have
+    modes."""
     state: Mapping[str, JSON] = field(default_factory=dict)
-    """What the provider left in `output.state` at the end of the chat's last run; verified, `{}` if there is none."""
+    """What the provider left in `output.state` at the end of the chat's last run; verified, `{}` if there is
+    none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +89,16 @@ class Provider(ABC):
     label: ClassVar[str]
     about: ClassVar[str] = ""
     resumable: ClassVar[bool] = False
-    """True if a request that this provider asked can be asked again by another process after this one died."""
+    """True if a request that this provider asked can be asked again by another process after this one
+    died."""
 
     @abstractmethod
     async def run(self, output: Output, turn: Turn) -> None:
         """Act on the turn until it is done.
 
-        Cancelling the task is how a run is stopped: everything that was started must be dead within 2 s, and the
-        CancelledError must be raised on. Any other exception ends the run as failed, with `str(error)` shown.
+        Cancelling the task is how a run is stopped: everything that was started must be dead within 2 s, and
+        the CancelledError must be raised on. Any other exception ends the run as failed, with `str(error)`
+        shown.
         """
 
     @classmethod

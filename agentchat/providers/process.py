@@ -1,11 +1,13 @@
 """Processes that a run starts: how they are marked, found and killed. Linux only: it reads /proc.
 
-Every process of a run carries `AGENTCHAT_RUN=<run id>` in its environment. A process that clears its environment is
-still found as long as one of its ancestors carries the mark; one that clears it AND leaves its parents is not.
+Every process of a run carries `AGENTCHAT_RUN=<run id>` in its environment. A process that clears its
+environment is still found as long as one of its ancestors carries the mark; one that clears it AND leaves its
+parents is not.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -60,24 +62,20 @@ class Guard:
 
 def signal_group(group: int, number: int = signal.SIGKILL) -> None:
     """Send a signal to a process group; it is no error if the group is gone."""
-    try:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, number)
-    except (ProcessLookupError, PermissionError):
-        pass
 
 
 def signal_family(family: Family, number: int = signal.SIGKILL) -> None:
     """Send a signal to each of these processes that is still the same one."""
     for pid, start in family.items():
         if _stat(pid)[1] == start:
-            try:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, number)
-            except (ProcessLookupError, PermissionError):
-                pass
 
 
 def family(run_id: str) -> Family:
-    """The live processes that carry the run's mark, and their descendants; never this process or its ancestors."""
+    """The live processes with the run's mark, and their descendants; never this process or its ancestors."""
     if not run_id:
         return {}
     stats = {pid: stat for pid in _pids() if (stat := _stat(pid))[1]}

@@ -1,4 +1,4 @@
-"""Which providers there are. The only place that knows where a provider lives; nothing is imported until it is asked."""
+"""Which providers there are, and where they live. Nothing is imported until it is asked for."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _row(key: str) -> dict[str, Any]:
     try:
         provider = load(key)
         ready = provider.availability()
-    except Exception as error:  # noqa: BLE001 - one broken provider must not hide the others
+    except Exception as error:  # one broken provider must not hide the others
         reason = f"This provider cannot be loaded: {type(error).__name__}: {error}. Repair or remove it."
         return _fields(key, key, "", Availability(False, reason), False)
     return _fields(key, provider.label, provider.about, ready, provider.resumable)

@@ -18,7 +18,7 @@ from agentchat.services import consistent, fold
 from agentchat.wire import Text, Wire
 
 
-class _Bytes(Func[Any]):
+class _Bytes(Func):
     """Length in bytes of the UTF-8."""
 
     function = "OCTET_LENGTH"

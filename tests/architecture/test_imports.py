@@ -1,4 +1,4 @@
-"""Which module may import which: the contracts of pyproject.toml, and three rules that they cannot express."""
+"""Which module may import which: the contracts of pyproject.toml, and rules that they cannot express."""
 
 from __future__ import annotations
 

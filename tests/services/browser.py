@@ -28,7 +28,7 @@ def chromium() -> str | None:
 
 @contextmanager
 def launched(**options: Any) -> Iterator[Browser]:
-    """A running Chromium. While it runs, the thread counts as one with an event loop: no ORM, no `asyncio.run`."""
+    """A running Chromium. Meanwhile the thread counts as one with an event loop: no ORM, no `asyncio.run`."""
     arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(

@@ -29,7 +29,7 @@ OURS = ("AGENTCHAT_", "DATABASE_URL", "REDIS_URL", "SECRET_KEY", "ALLOWED_HOSTS"
 class Server:
     """`with Server(env={"REDIS_URL": ...}) as server: httpx.get(server.url)`.
 
-    `var` is the server's folder (SQLite file, secret, workspaces); it is made unless given. Servers that share
+    `var` is the server's folder (SQLite file, secret, workspaces), made unless given. Servers that share
     a database also share SECRET_KEY, so it is set whenever DATABASE_URL is.
     """
 

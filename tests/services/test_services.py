@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 
+import httpx
 import psycopg
 import pytest
 import redis
@@ -13,7 +14,7 @@ import redis
 from tests.services.postgres import Postgres
 from tests.services.process import ServiceFailed
 from tests.services.redis import Redis
-from tests.services.server import ROOT
+from tests.services.server import ROOT, Server
 
 pytestmark = pytest.mark.services
 
@@ -76,3 +77,25 @@ def test_wrapper_without_a_command_says_how_to_use_it() -> None:
     done = subprocess.run(wrapper, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "usage:" in done.stderr
+
+
+def test_server_starts_stops_is_killed_and_starts_again() -> None:
+    with Server() as server:
+        assert httpx.get(f"{server.url}/healthz").status_code == 200
+        assert server.link.startswith(f"{server.url}/accounts/link/")
+        first, var, log = server.pid, server.var, server.log_file
+        server.kill()
+        assert gone(first)
+        server.restart()
+        assert server.pid != first
+        assert server.healthy()
+        server.stop()
+        assert not server.healthy()
+        assert var.is_dir()
+    assert not var.exists()
+    assert not log.exists()
+
+
+def test_server_that_cannot_start_shows_its_log() -> None:
+    with pytest.raises(ServiceFailed, match="LOG_LEVEL"):
+        Server(env={"LOG_LEVEL": "LOUD"}).__enter__()

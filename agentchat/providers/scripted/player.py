@@ -16,7 +16,7 @@ Asked = dict[str, Any]
 
 
 class Player:
-    """Plays steps in order. Arguments that were approved, and maybe edited, are kept for the call of the same id."""
+    """Plays steps in order. Arguments that were approved, maybe edited, are kept for the call of their id."""
 
     def __init__(self, output: Output, workspace: Path) -> None:
         self._output, self._workspace = output, workspace
@@ -33,8 +33,8 @@ class Player:
         await self._stream(step["reasoning"], step, lambda piece: self._output.text(piece, reasoning=True))
 
     async def output(self, step: Step) -> None:
-        call_id = step["output"]["id"]
-        await self._stream(step["output"]["text"], step, lambda piece: self._output.tool_output(call_id, piece))
+        call = step["output"]
+        await self._stream(call["text"], step, lambda piece: self._output.tool_output(call["id"], piece))
 
     async def _stream(self, text: str, step: Step, send: Callable[[str], Awaitable[None]]) -> None:
         """Send a text in pieces of `chunk` characters, one each `every` seconds."""
@@ -75,7 +75,7 @@ class Player:
     async def ask(self, step: Step) -> None:
         """The answers end the call; what was said is then repeated as text."""
         questions = step["ask"]["questions"]
-        request = {"kind": "question", "title": questions[0]["question"] if questions else "", "questions": questions}
+        request = {"kind": "question", "title": questions[0]["question"], "questions": questions}
         call_id = step["ask"].get("id") or _new_id()
         arguments = {"questions": questions}
         resolution = await self._ask("ask_user", arguments, call_id, step["ask"], request)

@@ -51,10 +51,10 @@ def _file(value: Any) -> str:
 
 def _objects(*needed: str) -> Check:
     def check(value: Any) -> str:
-        right = isinstance(value, list) and all(isinstance(entry, dict) for entry in value)
+        right = isinstance(value, list) and value and all(isinstance(entry, dict) for entry in value)
         if right and all(set(needed) <= set(entry) for entry in value):
             return ""
-        return f"a list of objects with {', '.join(needed)}"
+        return f"a list of one or more objects with {', '.join(needed)}"
 
     return check
 
@@ -66,7 +66,7 @@ STREAMED = {"chunk": _between(1, LONGEST, whole=True), "every": SECONDS}
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a kind of step looks like. `fields` are those of its value; a field that ends with `?` may be left out."""
+    """What a kind of step looks like. `fields` are those of its value; with `?` they may be left out."""
 
     check: Check
     fields: dict[str, Check] = field(default_factory=dict)
@@ -75,11 +75,11 @@ class Shape:
     """Options that hold steps."""
 
 
-CALL = {"id": TEXT, "name": TEXT, "arguments?": _anything, "result?": _anything, "done?": FLAG, "native?": _anything}
+CALL = {"id": TEXT, "name": TEXT, "arguments?": _anything, "result?": _anything, "native?": _anything}
 SHAPES: dict[str, Shape] = {
     "text": Shape(TEXT, options=STREAMED),
     "reasoning": Shape(TEXT, options=STREAMED),
-    "tool": Shape(OBJECT, {**CALL, "failed?": FLAG, "meta?": OBJECT, "parent?": TEXT}),
+    "tool": Shape(OBJECT, {**CALL, "done?": FLAG, "failed?": FLAG, "meta?": OBJECT, "parent?": TEXT}),
     "output": Shape(OBJECT, {"id": TEXT, "text": TEXT}, STREAMED),
     "approve": Shape(
         OBJECT,
@@ -126,13 +126,15 @@ def _read(line: str, number: int) -> Any:
 
 def _checked(step: Any, where: str, depth: int) -> Step:
     if not isinstance(step, dict):
-        raise ScriptError(f"{where} is not an object. Write a step, such as {{\"text\": \"Hello\"}}.")
+        raise ScriptError(f'{where} is not an object. Write a step, such as {{"text": "Hello"}}.')
     if depth > DEPTH:
         raise ScriptError(f"{where} is nested too deeply. Nest at most {DEPTH} steps.")
     kinds = [key for key in step if key in SHAPES]
     if len(kinds) != 1:
-        found = f"has {len(kinds)} of them ({', '.join(kinds)})" if kinds else f"has only {', '.join(step) or 'nothing'}"
-        raise ScriptError(f"{where} must have exactly one step, but {found}. The steps are: {', '.join(SHAPES)}.")
+        found = ", ".join(kinds or step) or "nothing"
+        many = f"has {len(kinds)} of them: {found}" if kinds else f"has none, only {found}"
+        allowed = ", ".join(SHAPES)
+        raise ScriptError(f"{where} must have exactly one step, but {many}. The steps are: {allowed}.")
     _value(step, kinds[0], where)
     _nested(step, kinds[0], where, depth)
     return step

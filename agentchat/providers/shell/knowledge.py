@@ -9,25 +9,29 @@ from itertools import product
 Finding = tuple[str, str]
 """A level and the sentence that says why."""
 
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "fish", "busybox"})
 INTERPRETERS = SHELLS | {"python", "python3", "perl", "ruby", "node", "php", "lua"}
 FETCHERS = frozenset({"curl", "wget", "fetch"})
-KEYWORDS = frozenset(
-    "{ } ! if then else elif fi while until do done case esac for select function time".split()
-)
+KEYWORDS = _words("{ } ! if then else elif fi while until do done case esac for select function time")
 LISTS = frozenset({"for", "select", "case"})
 """What follows these is a list of words, not a command."""
-WRAPPERS = frozenset(
-    "sudo doas su env nohup nice ionice time timeout command builtin exec setsid stdbuf xargs watch".split()
+WRAPPERS = _words(
+    "sudo doas env nohup nice ionice time timeout command builtin exec setsid stdbuf xargs watch"
 )
-TAKES_A_VALUE = frozenset("-u -g -n -s -k -I -P -L -d -C -h -p -c --user --group --signal --chdir".split())
-READ = frozenset(
-    "ls cat pwd echo printf head tail wc grep egrep fgrep stat file which whereis type date whoami id groups uname df "
-    "du free ps uptime tree diff cmp comm cut tr nl tac rev fold column basename dirname realpath readlink true false "
-    "test [ sleep cd seq md5sum sha1sum sha256sum b2sum cksum od hexdump xxd strings jq printenv find sort uniq rg "
-    "pushd popd dirs help wait : expr bc cal nproc lscpu lsblk lsof ss netstat getent locale tty exit".split()
+TAKES_A_VALUE = _words("-u -g -n -s -k -I -P -L -d -C -h -p --user --group --signal --chdir")
+READ = _words(
+    "ls cat pwd echo printf head tail wc grep egrep fgrep stat file which whereis type date whoami id groups "
+    "uname df du free ps uptime tree diff cmp comm cut tr nl tac rev fold column basename dirname realpath "
+    "readlink true false test [ sleep cd seq md5sum sha1sum sha256sum b2sum cksum od hexdump xxd strings jq "
+    "printenv find sort uniq rg pushd popd dirs help wait : expr bc cal nproc lscpu lsblk lsof ss netstat "
+    "getent locale tty exit"
 )
-GIT_READ = frozenset("status log diff show blame shortlog describe rev-parse ls-files ls-tree grep".split())
+GIT_READ = _words("status log diff show blame shortlog describe rev-parse ls-files ls-tree grep")
 SED_READS = re.compile(r"[\d,$~+]*[pd=]|s([/|,#])[^;]*?\1[^;]*?\1[gp\d]*")
 """Scripts of sed that cannot write: lines printed or left out, and a replacement."""
 WRITING_OPTIONS = {
@@ -40,44 +44,42 @@ WRITING_OPTIONS = {
     "git": ("--output", "--ext-diff", "-O"),
 }
 
-KNOWN: dict[str, Finding] = {
-    **dict.fromkeys(
-        ("dd", "shred", "wipefs", "blkdiscard", "fdisk", "sfdisk", "parted", "mkswap"),
-        ("destructive", "Writes straight to a disk or over a file; what was there is lost."),
+GROUPS = (
+    (
+        "dd shred wipefs blkdiscard fdisk sfdisk parted mkswap",
+        "destructive",
+        "Writes straight to a disk or over a file; what was there is lost.",
     ),
-    **dict.fromkeys(
-        ("truncate", "rmdir", "unlink", "srm"), ("high", "Deletes content for good; there is no way back.")
+    ("truncate rmdir unlink srm", "high", "Deletes content for good; there is no way back."),
+    ("kill pkill killall", "high", "Ends programs that run, and what they had not saved is lost."),
+    ("shutdown reboot halt poweroff init", "high", "Switches this machine off or restarts it."),
+    (
+        "ssh scp rsync sftp nc ncat telnet ftp",
+        "high",
+        "Connects to another machine, and can send data there or act on it.",
     ),
-    **dict.fromkeys(
-        ("kill", "pkill", "killall"), ("high", "Ends programs that run, and what they had not saved is lost.")
+    (
+        "crontab at systemctl service useradd userdel passwd mount umount iptables",
+        "high",
+        "Changes how this machine is set up.",
     ),
-    **dict.fromkeys(
-        ("shutdown", "reboot", "halt", "poweroff", "init"), ("high", "Switches this machine off or restarts it.")
+    ("curl wget fetch", "medium", "Contacts another machine, and can send data there."),
+    ("chmod chown chgrp setfacl", "medium", "Changes who may read, change or run files."),
+    (
+        "cp mv mkdir touch ln tee install patch tar unzip gzip gunzip zip",
+        "medium",
+        "Creates or changes files, and may overwrite some.",
     ),
-    **dict.fromkeys(
-        ("ssh", "scp", "rsync", "sftp", "nc", "ncat", "telnet", "ftp"),
-        ("high", "Connects to another machine, and can send data there or act on it."),
+    (
+        "apt apt-get dnf yum apk pip pip3 npm yarn pnpm cargo gem brew uv",
+        "medium",
+        "Can download software and run its install scripts.",
     ),
-    **dict.fromkeys(
-        ("curl", "wget", "fetch"), ("medium", "Contacts another machine, and can send data there.")
-    ),
-    **dict.fromkeys(
-        ("chmod", "chown", "chgrp", "setfacl"), ("medium", "Changes who may read, change or run files.")
-    ),
-    **dict.fromkeys(
-        ("cp", "mv", "mkdir", "touch", "ln", "tee", "install", "patch", "tar", "unzip", "gzip", "gunzip", "zip"),
-        ("medium", "Creates or changes files, and may overwrite some."),
-    ),
-    **dict.fromkeys(
-        ("apt", "apt-get", "dnf", "yum", "apk", "pip", "pip3", "npm", "yarn", "pnpm", "cargo", "gem", "brew", "uv"),
-        ("medium", "Can download software and run its install scripts."),
-    ),
-    **dict.fromkeys(
-        ("crontab", "at", "systemctl", "service", "useradd", "userdel", "passwd", "mount", "umount", "iptables"),
-        ("high", "Changes how this machine is set up."),
-    ),
-    **dict.fromkeys(("eval", "source", "."), ("medium", "Runs text as commands; what they are is not seen here.")),
-}
+    ("eval source .", "medium", "Runs text as commands; what they are is not seen here."),
+    ("su sudo doas", "high", "Runs with the rights of another account, mostly those of the administrator."),
+)
+"""Programs that are all of one kind, the level, and the sentence that says why."""
+KNOWN: dict[str, Finding] = {name: (level, why) for names, level, why in GROUPS for name in names.split()}
 
 
 def judge(name: str, words: list[str]) -> Finding | None:
@@ -92,16 +94,15 @@ def judge(name: str, words: list[str]) -> Finding | None:
 
 
 def wrapping(name: str) -> list[Finding]:
-    if name in ("sudo", "doas", "su"):
-        return [("high", "Runs with the rights of another account, mostly those of the administrator.")]
-    return []
+    """What a wrapper itself adds to the command within."""
+    return [KNOWN[name]] if name in ("sudo", "doas") else []
 
 
 def code_of(name: str, words: list[str]) -> str:
     """The commands that a shell is given as an argument: `bash -c …`, `eval …`."""
     if name == "eval":
         return " ".join(words)
-    if name in SHELLS:
+    if name in SHELLS or name == "su":
         for number, word in enumerate(words[:-1]):
             if word.startswith("-") and not word.startswith("--") and "c" in word:
                 return words[number + 1]
@@ -115,8 +116,9 @@ def interprets(name: str, words: list[str]) -> bool:
 
 def fetches_and_runs(words: list[str], command: str) -> bool:
     """Whether a line fetches something and hands it to an interpreter."""
-    names = {word.rpartition("/")[2] for word in words} | set(command.replace("(", " ").replace("`", " ").split())
-    handed = "|" in command or "<(" in command or "$(" in command or "`" in command
+    apart = command.replace("(", " ").replace("`", " ").split()
+    names = {word.rpartition("/")[2] for word in [*words, *apart]}
+    handed = any(mark in command for mark in ("|", "<(", "$(", "`"))
     return handed and bool(names & FETCHERS) and bool(names & (INTERPRETERS | {"eval", "source"}))
 
 
@@ -184,11 +186,12 @@ def _git_change(verb: str, rest: list[str]) -> Finding:
     flags = _flags(rest)
     if verb == "push":
         return _git_push(rest, flags)
-    if (verb, "--hard") in {(verb, flag) for flag in flags} or verb == "clean" and flags & {"f", "--force"}:
+    forced = flags & {"f", "--force"}
+    if (verb == "reset" and "--hard" in flags) or (verb == "clean" and forced):
         return ("destructive", "Throws away changes that were not committed; they cannot be brought back.")
-    if verb in ("checkout", "restore") and ("--" in rest or "." in rest or flags & {"f", "--force"}):
+    if verb in ("checkout", "restore") and ("--" in rest or "." in rest or forced):
         return ("destructive", "Throws away changes that were not committed; they cannot be brought back.")
-    if verb == "filter-branch" or verb == "stash" and rest[:1] in (["drop"], ["clear"]):
+    if verb == "filter-branch" or (verb == "stash" and rest[:1] in (["drop"], ["clear"])):
         return ("high", "Deletes or rewrites work that the repository holds.")
     if verb == "branch":
         return _git_branch(rest, flags)
@@ -205,7 +208,8 @@ def _git_push(rest: list[str], flags: set[str]) -> Finding:
 def _git_branch(rest: list[str], flags: set[str]) -> Finding:
     if flags & {"d", "D", "--delete", "M", "--force", "f"}:
         return ("high", "Deletes or replaces branches; commits that only they hold are lost.")
-    if not rest or flags <= {"a", "r", "v", "--list", "--all", "--show-current"} and rest[0].startswith("-"):
+    listing = flags <= {"a", "r", "v", "--list", "--all", "--show-current"}
+    if not rest or (listing and rest[0].startswith("-")):
         return ("low", "Only reads the repository; it changes nothing.")
     return ("medium", "Changes the repository or its files.")
 

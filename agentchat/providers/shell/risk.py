@@ -30,7 +30,8 @@ DEVICES = re.compile(r"/dev/(sd|hd|vd|xvd|nvme|mmcblk|loop|md|dm-|disk)")
 ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 NESTED = re.compile(r"\$\(|`")
 BACKTICKS = re.compile(r"`[^`]*`")
-DEPTH = 5
+DEPTH = 6
+LONGEST = 10_000
 
 
 def classify(command: str) -> dict[str, str]:
@@ -42,9 +43,8 @@ def classify(command: str) -> dict[str, str]:
 
 
 def _line(command: str, depth: int) -> Iterator[Finding]:
-    try:
-        words = _words(command)
-    except ValueError:
+    words = _words(command)
+    if words is None:
         yield UNREAD
         return
     segments, redirections = _split(words)
@@ -56,14 +56,20 @@ def _line(command: str, depth: int) -> Iterator[Finding]:
     yield from _inside([*words, *BACKTICKS.findall(command)], depth)
 
 
-def _words(command: str) -> list[str]:
+def _words(command: str) -> list[str] | None:
+    """None if it is too long or its quotes do not match."""
+    if len(command) > LONGEST:
+        return None
     lexer = shlex.shlex(command.replace("\n", " ; "), posix=True, punctuation_chars=True)
     lexer.whitespace_split, lexer.commenters = True, ""
-    return list(lexer)
+    try:
+        return list(lexer)
+    except ValueError:
+        return None
 
 
 def _split(words: list[str]) -> tuple[list[tuple[list[str], bool]], list[Finding]]:
-    """The simple commands of a line, each with whether it is given text by a pipe; and what redirections write."""
+    """The simple commands of a line, each with whether a pipe feeds it; and what redirections write."""
     segments: list[tuple[list[str], bool]] = [([], False)]
     findings: list[Finding] = []
     rest = iter(words)
@@ -97,6 +103,9 @@ def _inside(words: list[str], depth: int) -> Iterator[Finding]:
 
 def _segment(words: list[str], piped: bool, depth: int) -> Iterator[Finding]:
     """One simple command: its variables and wrappers are taken off until the program's name is in front."""
+    if depth > DEPTH:
+        yield UNREAD
+        return
     while words and (words[0] in knowledge.KEYWORDS or ASSIGNMENT.match(words[0])):
         if words[0] in knowledge.LISTS:
             return
@@ -108,7 +117,7 @@ def _segment(words: list[str], piped: bool, depth: int) -> Iterator[Finding]:
     name, rest = words[0].rpartition("/")[2], words[1:]
     if name in knowledge.WRAPPERS:
         yield from knowledge.wrapping(name)
-        yield from _segment(_unwrapped(rest), piped or name == "xargs" and _is_shell(rest), depth)
+        yield from _wrapped(rest, piped or (name == "xargs" and _is_shell(rest)), depth + 1)
     elif code := knowledge.code_of(name, rest):
         yield HIDDEN
         yield from _line(code, depth + 1) if depth < DEPTH else [UNREAD]
@@ -119,12 +128,14 @@ def _segment(words: list[str], piped: bool, depth: int) -> Iterator[Finding]:
         yield from _executed(name, rest, depth)
 
 
-def _unwrapped(words: list[str]) -> list[str]:
-    """The words after a wrapper's own options, durations and variables."""
+def _wrapped(words: list[str], piped: bool, depth: int) -> Iterator[Finding]:
+    """The command after a wrapper's options. A word that may be an option's value or the command is both."""
+    option = ""
     while words and (words[0].startswith("-") or ASSIGNMENT.match(words[0]) or words[0][:1].isdigit()):
-        takes = words[0] in knowledge.TAKES_A_VALUE
-        words = words[2 if takes else 1 :]
-    return words
+        option, words = words[0], words[1:]
+    yield from _segment(words, piped, depth)
+    if option in knowledge.TAKES_A_VALUE and depth < DEPTH:
+        yield from _wrapped(words[1:], piped, depth + 1)
 
 
 def _is_shell(words: list[str]) -> bool:
@@ -135,7 +146,7 @@ def _executed(name: str, words: list[str], depth: int) -> Iterator[Finding]:
     """What `find` runs for each file."""
     for number, word in enumerate(words):
         if name == "find" and word in ("-exec", "-execdir", "-ok", "-okdir"):
-            yield from _segment(words[number + 1 :], False, depth)
+            yield from _segment(words[number + 1 :], False, depth + 1)
 
 
 def _unknown(name: str) -> Finding:

@@ -1,8 +1,9 @@
 """One command on a pseudo-terminal of its own, streamed as it prints.
 
-The terminal translates nothing (`\\n` stays `\\n`) and nobody types: stdin is /dev/null, and there is no controlling
-terminal that could ask for a password. When the command has ended, everything that it left behind is killed: its
-process group, and what carries the mark of the run. So what was approved is over when its result says so.
+The terminal translates nothing (`\\n` stays `\\n`) and nobody types: stdin is /dev/null, and there is no
+controlling terminal that could ask for a password. When the command has ended, everything that it left behind
+is killed: its process group, and what carries the mark of the run. So what was approved is over when its result
+says so.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ trap '{{ builtin pwd -P; builtin printf "\0"; }} >&{cwd}' EXIT
 eval "shift
 $1"
 """
-"""Waits until the guard stands; the command comes as an argument, and nothing is put into the script but numbers."""
+"""Waits until the guard stands. The command comes as an argument; only numbers are put into the script."""
 
 Send = Callable[[str], Awaitable[None]]
 
@@ -71,7 +72,7 @@ class Terminal:
             raise
 
     async def run(self, send: Send) -> Ended:
-        """Stream to the end. If that is cancelled or fails, everything is killed before the error is raised on."""
+        """Stream to the end. If that is cancelled or fails, all is killed before the error is raised on."""
         pump = asyncio.create_task(self._pump(send))
         exited = asyncio.create_task(_readable(self._pidfd))
         try:
@@ -128,7 +129,7 @@ class Terminal:
         await pump
 
     async def _stop(self, pump: asyncio.Task[None], exited: asyncio.Task[None]) -> None:
-        """SIGTERM to all that belongs to the run, and SIGKILL as soon as all have let go or the grace is over."""
+        """SIGTERM to all of the run, and SIGKILL as soon as all have let go or the grace is over."""
         family = process.family(self._run_id)
         process.signal_group(self._group, signal.SIGTERM)
         process.signal_family(family, signal.SIGTERM)
