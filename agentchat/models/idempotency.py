@@ -17,8 +17,8 @@ class IdempotencyKey(models.Model):
     created_at = models.DateTimeField()
 
     class Meta:
-        constraints = [models.UniqueConstraint("user", "key", name="idempotency_key_is_used_once")]
-        indexes = [models.Index("created_at", name="idempotency_oldest")]
+        constraints = [models.UniqueConstraint(fields=["user", "key"], name="idempotency_key_is_used_once")]
+        indexes = [models.Index(fields=["created_at"], name="idempotency_oldest")]
 
     def __str__(self) -> str:
         return f"{self.path} {self.key}"

@@ -64,7 +64,7 @@ class OutputItem(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint("message", "position", name="item_position_is_unique_in_its_message"),
+            models.UniqueConstraint(fields=["message", "position"], name="item_position_is_unique_in_its_message"),
             models.CheckConstraint(name="item_type_is_known", condition=Q(type__in=list(ItemType))),
             models.CheckConstraint(name="item_status_is_known", condition=Q(status__in=list(ItemStatus))),
             models.CheckConstraint(
@@ -77,7 +77,7 @@ class OutputItem(models.Model):
             ),
         ]
         indexes = [
-            models.Index("created_at", name="item_pending", condition=Q(status=ItemStatus.PENDING)),
+            models.Index(fields=["created_at"], name="item_pending", condition=Q(status=ItemStatus.PENDING)),
         ]
 
     def __str__(self) -> str:

@@ -31,7 +31,7 @@ class Message(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint("chat", "position", name="message_position_is_unique_in_its_chat"),
+            models.UniqueConstraint(fields=["chat", "position"], name="message_position_is_unique_in_its_chat"),
             models.CheckConstraint(name="message_role_is_known", condition=Q(role__in=[USER, ASSISTANT])),
             models.CheckConstraint(
                 name="message_of_a_person_has_an_author", condition=Q(role=ASSISTANT) | Q(author__isnull=False)

@@ -66,7 +66,7 @@ class Resolution(InsertOnly):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint("chat", "prev_hash", name="resolution_chain_does_not_fork"),
+            models.UniqueConstraint(fields=["chat", "prev_hash"], name="resolution_chain_does_not_fork"),
             models.CheckConstraint(name="resolution_action_is_known", condition=Q(action__in=list(Action))),
             models.CheckConstraint(name="resolution_cause_is_known", condition=Q(cause__in=list(Cause))),
             models.CheckConstraint(

@@ -39,13 +39,13 @@ class Run(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                "chat", condition=Q(status__in=ACTIVE), name="run_is_the_only_active_one_of_its_chat"
+                fields=["chat"], condition=Q(status__in=ACTIVE), name="run_is_the_only_active_one_of_its_chat"
             ),
             models.CheckConstraint(name="run_status_is_known", condition=Q(status__in=list(RunStatus))),
         ]
         indexes = [
             models.Index(
-                "created_at",
+                fields=["created_at"],
                 name="run_not_ended",
                 condition=Q(status__in=[RunStatus.QUEUED, *ACTIVE]),
             )

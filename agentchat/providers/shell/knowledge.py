@@ -17,7 +17,7 @@ def _words(text: str) -> frozenset[str]:
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "fish", "busybox"})
 INTERPRETERS = SHELLS | {"python", "python3", "perl", "ruby", "node", "php", "lua"}
 FETCHERS = frozenset({"curl", "wget", "fetch"})
-KEYWORDS = _words("{ } ! if then else elif fi while until do done case esac for select function time")
+KEYWORDS = _words("{ } ! if then else elif fi while until do done case esac for select function")
 LISTS = frozenset({"for", "select", "case"})
 """What follows these is a list of words, not a command."""
 WRAPPERS = _words(

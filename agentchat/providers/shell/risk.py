@@ -30,6 +30,7 @@ DEVICES = re.compile(r"/dev/(sd|hd|vd|xvd|nvme|mmcblk|loop|md|dm-|disk)")
 ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 NESTED = re.compile(r"\$\(|`")
 BACKTICKS = re.compile(r"`[^`]*`")
+EXECUTES = ("-exec", "-execdir", "-ok", "-okdir")
 DEPTH = 6
 LONGEST = 10_000
 
@@ -143,10 +144,12 @@ def _is_shell(words: list[str]) -> bool:
 
 
 def _executed(name: str, words: list[str], depth: int) -> Iterator[Finding]:
-    """What `find` runs for each file."""
-    for number, word in enumerate(words):
-        if name == "find" and word in ("-exec", "-execdir", "-ok", "-okdir"):
-            yield from _segment(words[number + 1 :], False, depth + 1)
+    """What `find` runs for each file. Nothing is looked for within that: the words would be read over and over."""
+    runs = [number for number, word in enumerate(words) if word in EXECUTES] if name == "find" else []
+    if len(runs) > DEPTH or (runs and depth >= DEPTH):
+        yield UNREAD
+    for number in runs[:DEPTH]:
+        yield from _segment(words[number + 1 :], False, DEPTH)
 
 
 def _unknown(name: str) -> Finding:
