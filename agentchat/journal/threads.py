@@ -22,7 +22,7 @@ class DatabaseThread:
         return await asyncio.get_running_loop().run_in_executor(self._pool, _guarded, function, *arguments)
 
     def close(self) -> None:
-        self._pool.submit(connection.close).result()
+        self._pool.submit(lambda: connection.close()).result()
         self._pool.shutdown()
 
 

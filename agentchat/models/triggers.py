@@ -41,7 +41,7 @@ def remove(using: str = "default") -> None:
 
 
 def missing(using: str = "default") -> list[str]:
-    """Names of the triggers that should exist and do not."""
+    """Names of the triggers that should exist (since their table does) and do not."""
     connection = connections[using]
     sql = {
         "postgresql": "SELECT tgname FROM pg_trigger WHERE NOT tgisinternal AND tgenabled <> 'D'",
@@ -50,7 +50,8 @@ def missing(using: str = "default") -> list[str]:
     with connection.cursor() as cursor:
         cursor.execute(sql)
         present = {row[0] for row in cursor.fetchall()}
-    wanted = [name for table in TABLES for name in _names(connection.vendor, table)]
+    tables = set(connection.introspection.table_names()) & set(TABLES)
+    wanted = [name for table in sorted(tables) for name in _names(connection.vendor, table)]
     return [name for name in wanted if name not in present]
 
 

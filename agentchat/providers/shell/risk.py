@@ -144,11 +144,11 @@ def _is_shell(words: list[str]) -> bool:
 
 
 def _executed(name: str, words: list[str], depth: int) -> Iterator[Finding]:
-    """What `find` runs for each file. Nothing is looked for within that: the words would be read over and over."""
+    """What `find` runs for each file; a `find` within that is not read."""
     runs = [number for number, word in enumerate(words) if word in EXECUTES] if name == "find" else []
     if len(runs) > DEPTH or (runs and depth >= DEPTH):
         yield UNREAD
-    for number in runs[:DEPTH]:
+    for number in runs[: DEPTH if depth < DEPTH else 0]:
         yield from _segment(words[number + 1 :], False, DEPTH)
 
 

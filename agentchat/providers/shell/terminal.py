@@ -2,8 +2,8 @@
 
 The terminal translates nothing (`\\n` stays `\\n`) and nobody types: stdin is /dev/null, and there is no
 controlling terminal that could ask for a password. When the command has ended, everything that it left behind
-is killed: its process group, and what carries the mark of the run. So what was approved is over when its result
-says so.
+is killed: its process group, and what carries the mark of the run. So what was approved is over when its
+result says so.
 """
 
 from __future__ import annotations
