@@ -1,4 +1,4 @@
-"""The door for operators: Django's admin. It shows everything and changes nothing, but for deciding a request."""
+"""The door for operators: Django's admin. It shows all and changes nothing, but for deciding a request."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models import OuterRef, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce, Left
 from django.http import HttpRequest
 from django.utils.html import format_html
@@ -50,15 +50,10 @@ class ResolutionAdmin(ReadOnly):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         before = Resolution.objects.filter(chat=OuterRef("chat"), pk__lt=OuterRef("pk")).order_by("-pk")
-        return (
-            super()
-            .get_queryset(request)
-            .select_related("item", "chat")
-            .defer(*_HEAVY)
-            .annotate(
-                hash_before=Coalesce(Subquery(before.values("hash")[:1]), SafeString("")),
-                arguments_start=Left("item__arguments", SHORT),
-            )
+        rows: QuerySet[Any] = super().get_queryset(request).select_related("item", "chat").defer(*_HEAVY)
+        return rows.annotate(
+            hash_before=Coalesce(Subquery(before.values("hash")[:1]), Value("")),
+            arguments_start=Left("item__arguments", SHORT),
         )
 
     def get_search_results(

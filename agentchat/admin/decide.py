@@ -1,4 +1,4 @@
-"""Pending approvals: the exact request, and a form to decide it. The services decide; this is one more door."""
+"""Pending approvals: the exact request, and a form to decide it. The services decide; this is a door."""
 
 from __future__ import annotations
 

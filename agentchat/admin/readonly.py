@@ -30,7 +30,7 @@ class _Refuses:
 
 
 class ReadOnly(_Refuses, Admin):
-    """Superusers see the rows of all people; other staff, if they were given the permission, those of their chats."""
+    """Superusers see all rows; other staff, if they were given the permission, those of their chats."""
 
     owner = "chat__owner"
     """Where the owner of the row's chat is."""

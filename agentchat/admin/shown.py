@@ -1,4 +1,4 @@
-"""Texts of agents and people, made fit for a page: escaped, and with characters that hide themselves marked."""
+"""Texts of agents and people, fit for a page: escaped, and with characters that hide themselves marked."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOTHING = "–"
 
 
 def block(text: str) -> SafeString:
-    return format_html("<pre>{}</pre>", visible.mark(text)) if text else SafeString(NOTHING)
+    return format_html("<pre>{}</pre>", _marked(text)) if text else SafeString(NOTHING)
 
 
 def pretty(value: Any) -> SafeString:
@@ -30,4 +30,9 @@ def pretty(value: Any) -> SafeString:
 
 def short(text: str) -> SafeString:
     line = " ".join(text.split())
-    return SafeString(visible.mark(line if len(line) <= SHORT else f"{line[:SHORT]}…"))
+    return _marked(line if len(line) <= SHORT else f"{line[:SHORT]}…")
+
+
+def _marked(text: str) -> SafeString:
+    """`visible.mark` escapes."""
+    return SafeString(visible.mark(text))

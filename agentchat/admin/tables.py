@@ -47,8 +47,8 @@ class ChatAdmin(ReadOnly):
     ordering = ("-updated_at",)
     inlines = [RunsOfChat]
     fields = (
-        "id", "title", "owner", "provider", "workspace", "approval_mode", "pinned", "created_at", "updated_at",
-        "archived_at", "deleted_at", "last_seq", "floor_seq",
+        "id", "title", "owner", "provider", "workspace", "approval_mode", "pinned", "created_at",
+        "updated_at", "archived_at", "deleted_at", "last_seq", "floor_seq",
     )  # fmt: skip
 
     @admin.display(description="Chat", ordering="title")
@@ -62,7 +62,8 @@ class ItemsOfMessage(ReadOnlyInline):
     ordering = ("position",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        return super().get_queryset(request).defer("text", "html", "arguments", "native")
+        rows: QuerySet[Any] = super().get_queryset(request)
+        return rows.defer("text", "html", "arguments", "native")
 
 
 @admin.register(Message)
@@ -80,7 +81,7 @@ class MessageAdmin(ReadOnly):
     )  # fmt: skip
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        rows = super().get_queryset(request).defer("text")
+        rows: QuerySet[Any] = super().get_queryset(request).defer("text")
         return rows.annotate(start=Left("text", LONGEST), chars=Length("text"))
 
     @admin.display(description="Text")
@@ -101,12 +102,12 @@ class OutputItemAdmin(ReadOnly):
     search_fields = ("name", "call_id", "digest", "id")
     ordering = ("-created_at",)
     fields = (
-        "id", "message", "position", "type", "status", "name", "call_id", "parent_call_id", "output_of", "content",
-        "exact_arguments", "digest", "asked", "expires_at", "meta", "version", "created_at", "ended_at",
+        "id", "message", "position", "type", "status", "name", "call_id", "parent_call_id", "output_of",
+        "content", "exact_arguments", "digest", "asked", "expires_at", "meta", "version", "created_at", "ended_at",
     )  # fmt: skip
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        rows = super().get_queryset(request).defer("text", "html", "arguments", "native")
+        rows: QuerySet[Any] = super().get_queryset(request).defer("text", "html", "arguments", "native")
         return rows.annotate(
             start=Left("text", LONGEST), chars=Length("text"), arguments_start=Left("arguments", LONGEST)
         )
@@ -140,8 +141,8 @@ class RunAdmin(ReadOnly):
     search_fields = ("chat__title", "worker", "error", "id")
     ordering = ("-created_at",)
     fields = (
-        "id", "chat", "message", "provider", "status", "worker", "attempt", "error", "created_at", "started_at",
-        "heartbeat_at", "stop_requested_at", "ended_at",
+        "id", "chat", "message", "provider", "status", "worker", "attempt", "error", "created_at",
+        "started_at", "heartbeat_at", "stop_requested_at", "ended_at",
     )  # fmt: skip
 
     @admin.display(description="Error")

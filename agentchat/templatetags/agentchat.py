@@ -10,8 +10,7 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
-from agentchat.rendering import terminal, visible
-from agentchat.web import words
+from agentchat.rendering import terminal, times, visible
 
 register = template.Library()
 
@@ -29,7 +28,7 @@ def icon(name: str, extra: str = "") -> SafeString:
 @register.simple_tag(name="moment")
 def moment_tag(at: Any, clock: str = "") -> SafeString:
     """`<time>`: today the clock, else the day."""
-    found = words.moment(at)
+    found = times.moment(at)
     if found is None:
         return mark_safe("")
     local = timezone.localtime(found)
@@ -41,14 +40,14 @@ def moment_tag(at: Any, clock: str = "") -> SafeString:
 
 @register.simple_tag
 def age(at: Any) -> str:
-    found = words.moment(at)
-    return words.age((timezone.now() - found).total_seconds()) if found else ""
+    found = times.moment(at)
+    return times.age((timezone.now() - found).total_seconds()) if found else ""
 
 
 @register.simple_tag
 def late(at: Any) -> bool:
     """Whether something has waited for a quarter of an hour."""
-    found = words.moment(at)
+    found = times.moment(at)
     return bool(found and (timezone.now() - found).total_seconds() > 900)
 
 
@@ -76,4 +75,4 @@ def prose(html: Any) -> SafeString:
 
 @register.filter
 def seconds(number: Any) -> str:
-    return words.duration(float(number)) if number is not None else ""
+    return times.duration(float(number)) if number is not None else ""

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentchat.rendering import visible
+from agentchat.rendering import times, visible
 from agentchat.web import words
 from agentchat.web.words import Wire
 
@@ -283,9 +283,9 @@ def result(item: Wire, outputs: list[Wire]) -> Wire:
     code = next((meta["exit_code"] for meta in metas if meta.get("exit_code") is not None), None)
     seconds = next((meta["seconds"] for meta in metas if meta.get("seconds") is not None), None)
     if seconds is None and not item.get("request"):
-        seconds = words.seconds_between(item.get("created_at"), item.get("ended_at"))
+        seconds = times.seconds_between(item.get("created_at"), item.get("ended_at"))
     return {
         "exit_code": code,
         "exit": "" if code is None else f"exit {code}",
-        "time": words.duration(seconds) if seconds is not None else "",
+        "time": times.duration(seconds) if seconds is not None else "",
     }

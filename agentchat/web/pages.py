@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
-from agentchat.services import snapshot
+from agentchat.services import lists, snapshot
 from agentchat.web import cards, newchat, transcript
 from agentchat.web.access import name_of, page
 from agentchat.web.context import THEMES, side
@@ -77,7 +77,7 @@ def _keep(response: HttpResponse, name: str, value: str, allowed: tuple[str, ...
 
 def inbox_context(request: HttpRequest) -> dict[str, Any]:
     """The list, and the card that is open: the one asked for, or the one that waits longest."""
-    found, me = snapshot.inbox(request.user), name_of(request.user)
+    found, me = lists.inbox(request.user), name_of(request.user)
     pending = [_ask(row, me) for row in found["pending"]]
     decided = [_ask(row, me) for row in found["decided"]]
     wanted = request.GET.get("open", "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from agentchat.rendering import times
 from agentchat.web import cards, words
 from agentchat.web.cards import Card
 from agentchat.web.words import Wire
@@ -115,7 +116,7 @@ class Piece:
 
     @property
     def thought_for(self) -> str:
-        return words.duration(words.seconds_between(self.item.get("created_at"), self.item.get("ended_at")))
+        return times.duration(times.seconds_between(self.item.get("created_at"), self.item.get("ended_at")))
 
     @property
     def steps(self) -> list[Wire]:
@@ -191,8 +192,8 @@ class Transcript:
 
     def _ended(self) -> Wire:
         run = self.latest.run if self.latest else {}
-        seconds = words.seconds_between(run.get("started_at"), run.get("ended_at"))
-        return {"state": run.get("status") or "none", "run": run, "took": words.duration(seconds)}
+        seconds = times.seconds_between(run.get("started_at"), run.get("ended_at"))
+        return {"state": run.get("status") or "none", "run": run, "took": times.duration(seconds)}
 
     @property
     def plan(self) -> Piece | None:

@@ -1,0 +1,72 @@
+// What runs on every page of a signed-in person; the chat and the inbox bring their own parts.
+
+import { fragment } from './api.js';
+import * as scroll from './scroll.js';
+import { listen } from './socket.js';
+import { alarm, count } from './words.js';
+
+const chat = document.body.dataset.chat;
+const onInbox = document.querySelector('[data-inbox]');
+const sideList = document.getElementById('side-list');
+const YEAR = 365 * 86400;
+
+document.addEventListener('click', (e) => {
+  const button = e.target.closest('[data-theme-set]');
+  if (!button) return;
+  const choice = button.dataset.themeSet;
+  if (choice === 'auto') delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = choice;
+  document.cookie = `theme=${choice}; path=/; max-age=${choice === 'auto' ? 0 : YEAR}; samesite=lax`;
+  for (const one of document.querySelectorAll('[data-theme-set]')) one.setAttribute('aria-pressed', String(one.dataset.themeSet === choice));
+});
+
+scroll.start();
+
+let looking = false, again = false;
+async function lookAtSide() {
+  if (looking) { again = true; return; }
+  looking = true;
+  const drawn = await fragment(`/side/?current=${sideList.dataset.current ?? ''}`).catch(() => null);
+  if (drawn) sideList.replaceChildren(drawn);
+  looking = false;
+  if (again) { again = false; lookAtSide(); }
+}
+
+async function startChat() {
+  const [transcript, card, composer] = await Promise.all([import('./transcript.js'), import('./card.js'), import('./composer.js')]);
+  card.start((old, drawn) => scroll.changing(() => transcript.swap(old, drawn)));
+  composer.start(chat);
+  const banner = document.getElementById('offline');
+  let timer;
+  const socket = listen(() => `/ws/chats/${chat}/?after=${transcript.at()}`, transcript.take, (state) => {
+    clearTimeout(timer);
+    if (state === 'over') location.assign('/');
+    if (state === 'open') { banner.hidden = true; delete document.body.dataset.offline; alarm(''); }
+    if (state === 'lost') timer = setTimeout(lost, 1000);
+  });
+  function lost() {
+    banner.hidden = false;
+    document.body.dataset.offline = '1';
+    alarm('Not connected. The agent goes on without this page.');
+  }
+  banner.querySelector('[data-reconnect]').addEventListener('click', () => socket.again());
+}
+
+async function startInbox() {
+  const [inbox, card] = await Promise.all([import('./inbox.js'), import('./card.js')]);
+  inbox.start();
+  card.start((old, drawn) => inbox.decided(old, drawn));
+  return inbox.refresh;
+}
+
+if (sideList) {
+  const refresh = onInbox ? await startInbox() : null;
+  if (chat) await startChat();
+  let first = true;
+  listen(() => '/ws/inbox/', (frame) => {
+    count(frame.pending);
+    if (first) { first = false; return; }
+    lookAtSide();
+    refresh?.();
+  });
+}
