@@ -50,11 +50,12 @@ class ResolutionAdmin(ReadOnly):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         before = Resolution.objects.filter(chat=OuterRef("chat"), pk__lt=OuterRef("pk")).order_by("-pk")
-        rows: QuerySet[Any] = super().get_queryset(request).select_related("item", "chat").defer(*_HEAVY)
-        return rows.annotate(
+        rows = super().get_queryset(request).select_related("item", "chat").defer(*_HEAVY)
+        found: QuerySet[Any] = rows.annotate(
             hash_before=Coalesce(Subquery(before.values("hash")[:1]), Value("")),
             arguments_start=Left("item__arguments", SHORT),
         )
+        return found
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str

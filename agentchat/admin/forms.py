@@ -37,7 +37,7 @@ class DecisionForm(forms.Form):
 
     @classmethod
     def of(cls, rows: Any, item_id: UUID, data: Any) -> DecisionForm:
-        """Raises NotFound, also for what is not theirs. A decided request has a form too: the service refuses."""
+        """Raises NotFound, also for what is not theirs. A decided request has one; the service refuses."""
         row = rows.requests().filter(pk=item_id).first()
         if row is None:
             raise NotFound()

@@ -81,8 +81,9 @@ class MessageAdmin(ReadOnly):
     )  # fmt: skip
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        rows: QuerySet[Any] = super().get_queryset(request).defer("text")
-        return rows.annotate(start=Left("text", LONGEST), chars=Length("text"))
+        rows = super().get_queryset(request).defer("text")
+        found: QuerySet[Any] = rows.annotate(start=Left("text", LONGEST), chars=Length("text"))
+        return found
 
     @admin.display(description="Text")
     def what(self, row: Any) -> SafeString:
@@ -103,14 +104,16 @@ class OutputItemAdmin(ReadOnly):
     ordering = ("-created_at",)
     fields = (
         "id", "message", "position", "type", "status", "name", "call_id", "parent_call_id", "output_of",
-        "content", "exact_arguments", "digest", "asked", "expires_at", "meta", "version", "created_at", "ended_at",
+        "content", "exact_arguments", "digest", "asked", "expires_at", "meta", "version", "created_at",
+        "ended_at",
     )  # fmt: skip
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        rows: QuerySet[Any] = super().get_queryset(request).defer("text", "html", "arguments", "native")
-        return rows.annotate(
+        rows = super().get_queryset(request).defer("text", "html", "arguments", "native")
+        found: QuerySet[Any] = rows.annotate(
             start=Left("text", LONGEST), chars=Length("text"), arguments_start=Left("arguments", LONGEST)
         )
+        return found
 
     @admin.display(description="Chat", ordering="message__chat__title")
     def chat(self, row: OutputItem) -> str:

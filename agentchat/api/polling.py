@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from asgiref.sync import sync_to_async
-from django.db import close_old_connections
+from django.db import close_old_connections, connection
 from django.http import HttpRequest, HttpResponseBase
 from rest_framework.response import Response
 
@@ -89,7 +89,8 @@ def _look_now(look: Any, request: HttpRequest, kwargs: Any) -> HttpResponseBase:
         response: HttpResponseBase = look(request, **kwargs)
         return response
     finally:
-        close_old_connections()
+        if not connection.in_atomic_block:
+            close_old_connections()
 
 
 def _like(polled: Any, view: type[View]) -> Callable[..., Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from agentchat import conf
 from agentchat.exceptions import Invalid
-from agentchat.services import clean
+from agentchat.services import canonical, clean
 
 Answers = dict[str, Any]
 
@@ -19,7 +19,9 @@ def checked(answers: Any, questions: list[dict[str, Any]]) -> Answers:
     if not isinstance(answers, dict) or not answers:
         raise Invalid("An answer needs `answers`: an object with the id of each question.")
     if not questions:
-        return dict(clean.jsonable(answers))
+        given = dict(clean.jsonable(answers))
+        canonical.canonical(given)  # or it could not be sealed
+        return given
     known = {str(question.get("id", number)): question for number, question in enumerate(questions)}
     if unknown := sorted(set(answers) - set(known)):
         raise Invalid(f"There is no question {unknown[0]!r} here. The questions are: {', '.join(known)}.")

@@ -22,7 +22,7 @@ def digest(arguments: str) -> str:
 def canonical(value: Any) -> bytes:
     try:
         return rfc8785.dumps(value)
-    except rfc8785.CanonicalizationError as error:
+    except (rfc8785.CanonicalizationError, RecursionError) as error:
         raise Invalid(f"These arguments have no canonical form: {error}. Send large numbers as texts.") from error
 
 

@@ -40,10 +40,14 @@ def create(*, user: Any, provider: str, workspace: str = "", approval_mode: str 
 
 def _workspace(given: str) -> Path:
     roots = [Path(root).resolve() for root in settings.AGENTCHAT_WORKSPACES]
-    folder = Path(given).expanduser().resolve() if given else roots[0]
+    try:
+        folder = Path(given).expanduser().resolve() if given else roots[0]
+        is_there = folder.is_dir()
+    except (OSError, ValueError, RuntimeError) as error:
+        raise Invalid(f"{given!r} is no folder: {error}.") from error
     if not any(folder.is_relative_to(root) for root in roots):
         raise Invalid(f"Agents may not work in {given}. Choose a folder in: {', '.join(map(str, roots))}.")
-    if not folder.is_dir():
+    if not is_there:
         raise Invalid(f"There is no folder {given}. Make it first, or choose another.")
     return folder
 
