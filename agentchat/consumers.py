@@ -112,4 +112,3 @@ class InboxConsumer(SendingConsumer):
                 await asyncio.sleep(INBOX_PAUSE)
         finally:
             stop_listening()
-

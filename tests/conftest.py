@@ -28,9 +28,7 @@ _DRIVES_BROWSER = {"browser", "desktop", "phone"}
 
 def pytest_configure() -> None:
     if "tests.settings" not in sys.modules:
-        raise pytest.UsageError(
-            "The tests need --ds=tests.settings, or they would use your own files in var/."
-        )
+        raise pytest.UsageError("The tests need --ds=tests.settings, or they would use your own files in var/.")
 
 
 def pytest_unconfigure() -> None:

@@ -46,6 +46,4 @@ def request_in(message: Message, arguments: Any = None, *, request: Any = None, 
 
 def question_in(message: Message) -> OutputItem:
     questions = [{"id": "colour", "question": "Which colour?", "options": [{"label": "red"}, {"label": "blue"}]}]
-    return request_in(
-        message, {"q": 1}, name="ask_user", request={"kind": "question", "questions": questions}
-    )
+    return request_in(message, {"q": 1}, name="ask_user", request={"kind": "question", "questions": questions})

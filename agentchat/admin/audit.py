@@ -36,9 +36,7 @@ class ResolutionAdmin(ReadOnly):
     ordering = ("-pk",)
     list_select_related = ("item", "receipt__run")
     search_fields = ("tool", "reason", "decided_by_name", "arguments", "item__arguments")
-    search_help_text = (
-        "Searches tool, reason, person and arguments; or give the id of a request or of a chat."
-    )
+    search_help_text = "Searches tool, reason, person and arguments; or give the id of a request or of a chat."
     fieldsets = (
         ("Who", {"fields": ("person", "decided_by", "decided_via", "proof")}),
         ("What exactly", {"fields": ("action", "cause", "rule", "scope", "tool", "reason", "given_answers")}),
@@ -86,11 +84,7 @@ class ResolutionAdmin(ReadOnly):
     @admin.display(description="Chain of this chat")
     def whole_chain(self, row: Resolution) -> str:
         found = chain.verify(row.chat_id)
-        return (
-            f"✗ broken at resolution {found.resolution}: {found.problem}"
-            if found
-            else "✓ every row is as written"
-        )
+        return f"✗ broken at resolution {found.resolution}: {found.problem}" if found else "✓ every row is as written"
 
     @admin.display(description="Answers")
     def given_answers(self, row: Resolution) -> SafeString:
@@ -113,9 +107,7 @@ class ResolutionAdmin(ReadOnly):
         receipt = getattr(row, "receipt", None)
         if receipt is None:
             return "none: no run has taken this decision"
-        return (
-            f"taken at {receipt.delivered_at:%Y-%m-%d %H:%M:%S} UTC by {receipt.worker}, run {receipt.run_id}"
-        )
+        return f"taken at {receipt.delivered_at:%Y-%m-%d %H:%M:%S} UTC by {receipt.worker}, run {receipt.run_id}"
 
 
 def _exactly(arguments: str) -> SafeString:

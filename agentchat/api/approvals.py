@@ -21,7 +21,7 @@ from agentchat.api.polling import not_yet
 from agentchat.events import Action, ItemStatus, Scope, Via
 from agentchat.exceptions import NotFound
 from agentchat.models import OutputItem
-from agentchat.services import approvals, permissions, snapshot
+from agentchat.services import approvals, canonical, permissions, snapshot
 from agentchat.wire import Wire
 
 NEWEST = ("created_at", "pk")
@@ -74,6 +74,8 @@ class Decision(View):
     def post(self, request: Request, item_id: UUID) -> Response:
         said = body(request, bodies.DecisionBody)
         decision = approvals.Decision(**said | {"reason": said["reason"] or ""})
+        if isinstance(decision.arguments, str):
+            canonical.parse(decision.arguments)  # or a typing mistake would become the arguments
         made = approvals.decide(request.user, item_id, decision, via=_via(request), proof=_proof(request))
         return Response({"resolution": wire.resolution(made, getattr(made, "receipt", None))})
 

@@ -53,9 +53,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _deeper_than(value: Any, levels: int) -> bool:
     layer = [value]
     for _ in range(levels + 1):
-        groups = [
-            one.values() if isinstance(one, dict) else one for one in layer if isinstance(one, dict | list)
-        ]
+        groups = [one.values() if isinstance(one, dict) else one for one in layer if isinstance(one, dict | list)]
         layer = [each for group in groups for each in group]
         if not layer:
             return False

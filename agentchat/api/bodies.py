@@ -78,9 +78,7 @@ class WaitQuery(Shape):
 
 
 class EventsQuery(WaitQuery):
-    after = serializers.IntegerField(
-        default=0, min_value=0, max_value=MOST, help_text="The last event that was seen."
-    )
+    after = serializers.IntegerField(default=0, min_value=0, max_value=MOST, help_text="The last event that was seen.")
 
 
 class ApprovalsQuery(PageQuery):

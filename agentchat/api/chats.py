@@ -47,9 +47,7 @@ class Chats(View):
 
 
 class ChatDetail(View):
-    @extend_schema(
-        operation_id="chats_read", responses=shapes.answers(200, shapes.Chat, 404), summary="One chat"
-    )
+    @extend_schema(operation_id="chats_read", responses=shapes.answers(200, shapes.Chat, 404), summary="One chat")
     def get(self, request: Request, chat_id: UUID) -> Response:
         return Response(wire.chat(chat_of(request.user, chat_id)))
 
@@ -65,9 +63,7 @@ class ChatDetail(View):
             raise Invalid(f"Nothing is changed. Name at least one of: {', '.join(chats.CHANGEABLE)}.")
         return Response(wire.chat(chats.change(user=request.user, chat_id=chat_id, **changes)))
 
-    @extend_schema(
-        operation_id="chats_delete", responses=shapes.answers(204, None, 403, 404), summary="Delete a chat"
-    )
+    @extend_schema(operation_id="chats_delete", responses=shapes.answers(204, None, 403, 404), summary="Delete a chat")
     def delete(self, request: Request, chat_id: UUID) -> Response:
         chats.delete(user=request.user, chat_id=chat_id)
         return Response(status=204)

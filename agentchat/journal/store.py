@@ -20,9 +20,7 @@ Result = Committed | Exception
 _REFUSALS = (Gone, ValueError, TypeError, DataError, IntegrityError, ProgrammingError)
 """The database (or a row that is missing) says no to an entry; repeating it would not help."""
 
-_NUMBER_ONE = (
-    "UPDATE agentchat_chat SET last_seq = last_seq + ? WHERE id = ? AND deleted_at IS NULL RETURNING last_seq"
-)
+_NUMBER_ONE = "UPDATE agentchat_chat SET last_seq = last_seq + ? WHERE id = ? AND deleted_at IS NULL RETURNING last_seq"
 _INSERT_ONE = "INSERT INTO agentchat_event (chat_id, seq, kind, body, created_at) VALUES (?, ?, ?, ?, ?)"
 _NUMBER_AND_INSERT = """
 WITH wanted AS (SELECT * FROM unnest(%s::uuid[], %s::int[]) AS w(id, n)),
@@ -183,7 +181,5 @@ def _update(write: Write, values: dict[str, Any]) -> tuple[str, list[Any]]:
 def _columns(model: type[models.Model], values: dict[str, Any]) -> tuple[list[str], list[Any]]:
     fields = [model._meta.get_field(name) for name in values]
     columns = [field.column for field in fields]
-    prepared = [
-        field.get_db_prep_save(value, connection) for field, value in zip(fields, values.values(), strict=True)
-    ]
+    prepared = [field.get_db_prep_save(value, connection) for field, value in zip(fields, values.values(), strict=True)]
     return columns, prepared

@@ -8,4 +8,14 @@ from agentchat.models.message import Message
 from agentchat.models.resolution import Receipt, Resolution
 from agentchat.models.run import Run
 
-__all__ = ["Chat", "Event", "IdempotencyKey", "Message", "OutputItem", "PendingApproval", "Receipt", "Resolution", "Run"]
+__all__ = [
+    "Chat",
+    "Event",
+    "IdempotencyKey",
+    "Message",
+    "OutputItem",
+    "PendingApproval",
+    "Receipt",
+    "Resolution",
+    "Run",
+]

@@ -52,9 +52,7 @@ class Chat(models.Model):
             ),
         ]
         indexes = [
-            models.Index(
-                fields=["owner", "-updated_at"], name="chat_by_owner_newest", condition=Q(deleted_at=None)
-            )
+            models.Index(fields=["owner", "-updated_at"], name="chat_by_owner_newest", condition=Q(deleted_at=None))
         ]
 
     def __str__(self) -> str:

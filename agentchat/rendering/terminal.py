@@ -3,94 +3,121 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from html import escape
+from itertools import groupby
 
 _SEQUENCE = re.compile(
-    r"\x1b\[(?P<sgr>[0-9;:]*)m"  # colours
-    r"|\x1b\[[0-?]*[ -/]*(?P<final>[@-~])"  # other control sequences
+    r"(?:\x1b\[|\x9b)(?P<parameters>[0-?]*)[ -/]*(?:(?P<final>[@-~])|\Z)"
     r"|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\|\Z)"  # titles, links and other strings
-    r"|\x1b[ -/]*[0-~]|\x1b\Z"
+    r"|\x1b[ -/]*(?:[0-~]|\Z)"
+    r"|(?P<move>[\r\b])"
+    r"|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
 )
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_COLOURS = {1: "r", 2: "g", 3: "y"}
-"""The last digit of a colour's code -> the class of the stylesheet."""
+_COLOURS = {str(code) for code in (*range(30, 38), *range(90, 98))}
+_ALIASES = {31: "r", 91: "r", 32: "g", 92: "g", 33: "y", 93: "y", 90: "d"}
+"""Colours that the page has -> its own class."""
+_SKIPPED = {"5": 2, "2": 4}
+"""How many parameters a colour of the palette (5) or of red, green and blue (2) takes."""
 
-Cell = tuple[str, str]
-"""A character and its class."""
+Style = tuple[bool, int]
+"""Bold, and the code of the colour (0 is none)."""
+Cell = tuple[str, Style]
+
+PLAIN: Style = (False, 0)
 
 
 def plain(text: str) -> str:
-    return "\n".join("".join(char for char, _ in _cells(line)) for line in text.split("\n"))
+    """The text that stays on the screen."""
+    return "\n".join("".join(char for char, _ in line) for line in _lines(text))
 
 
 def html(text: str) -> str:
-    """Safe HTML for a `pre`."""
-    shown, style = [], ""
-    for line in text.split("\n"):
-        cells = _cells(line, style)
-        shown.append(_spans(cells))
-        style = _last_style(line, style)
-    return "\n".join(shown)
+    """The same as safe HTML for a `pre`, with classes for the colours."""
+    return "\n".join(_spans(line) for line in _lines(text))
 
 
-def _cells(line: str, style: str = "") -> list[Cell]:
-    """A line as its last frame left it. Costs what the line is long."""
-    cells: list[Cell] = []
-    column = 0
-    for piece, kind in _pieces(line):
-        if kind is not None:
-            style = _style(kind, style)
-            continue
-        for char in piece:
-            if char == "\r":
-                column = 0
-            elif char == "\b":
-                column = max(0, column - 1)
-            elif not _CONTROL.match(char):
-                cells[column : column + 1] = [(char, style)]
-                column += 1
-    return cells
+def _lines(text: str) -> Iterator[list[Cell]]:
+    style = PLAIN
+    for raw in text.split("\n"):
+        line = _Line(style)
+        line.write(raw)
+        style = line.style
+        yield line.cells
 
 
-def _pieces(line: str) -> list[tuple[str, str | None]]:
-    """Text (with None), or a change of colour (its parameters); what else a sequence does is left out."""
-    pieces: list[tuple[str, str | None]] = []
-    start = 0
-    for match in _SEQUENCE.finditer(line):
-        pieces.append((line[start : match.start()], None))
-        if match["sgr"] is not None:
-            pieces.append(("", match["sgr"]))
-        start = match.end()
-    return [*pieces, (line[start:], None)]
+class _Line:
+    """A line as its last frame leaves it. Costs what the raw line is long."""
+
+    def __init__(self, style: Style) -> None:
+        self.cells: list[Cell] = []
+        self.column = 0
+        self.style = style
+
+    def write(self, raw: str) -> None:
+        start = 0
+        for match in _SEQUENCE.finditer(raw):
+            self._put(raw[start : match.start()])
+            self._obey(match)
+            start = match.end()
+        self._put(raw[start:])
+
+    def _put(self, text: str) -> None:
+        end = self.column + len(text)
+        self.cells[self.column : end] = [(char, self.style) for char in text]
+        self.column = end
+
+    def _obey(self, match: re.Match[str]) -> None:
+        if match["move"]:
+            self.column = 0 if match["move"] == "\r" else max(0, self.column - 1)
+        elif match["final"] == "m":
+            self.style = _style(match["parameters"], self.style)
+        elif match["final"] == "K":
+            self._erase(match["parameters"])
+
+    def _erase(self, parameters: str) -> None:
+        """To the end of the line, or all of it; what erases its beginning is left out."""
+        if parameters == "2":
+            self.column = 0
+        if parameters in ("", "0", "2"):
+            del self.cells[self.column :]
 
 
-def _style(parameters: str, style: str) -> str:
-    for code in re.split("[;:]", parameters or "0"):
-        number = int(code or 0) if len(code) < 4 else 0
-        if number in (0, 39):
-            style = ""
-        elif number == 2 or number == 90:
-            style = "d"
-        elif number in range(30, 38) or number in range(90, 98):
-            style = _COLOURS.get(number % 10, "")
-        elif number in (38, 48):
-            return style
+def _style(parameters: str, style: Style) -> Style:
+    codes = iter(re.split("[;:]", parameters))
+    for code in codes:
+        if code in ("38", "48", "58"):
+            _skip(codes)
+        else:
+            style = _changed(style, code)
     return style
 
 
-def _last_style(line: str, style: str) -> str:
-    for match in _SEQUENCE.finditer(line):
-        if match["sgr"] is not None:
-            style = _style(match["sgr"], style)
-    return style
+def _skip(codes: Iterator[str]) -> None:
+    for _ in range(_SKIPPED.get(next(codes, ""), 1) - 1):
+        next(codes, None)
+
+
+def _changed(style: Style, code: str) -> Style:
+    bold, colour = style
+    if code.strip("0") == "":
+        return PLAIN
+    if code in ("1", "22"):
+        return code == "1", colour
+    if code in _COLOURS:
+        return bold, int(code)
+    return (bold, 0) if code == "39" else style
 
 
 def _spans(cells: list[Cell]) -> str:
-    parts: list[str] = []
-    start = 0
-    for end in range(1, len(cells) + 1):
-        if end == len(cells) or cells[end][1] != cells[start][1]:
-            text = escape("".join(char for char, _ in cells[start:end]), quote=False)
-            parts.append(f'<span class="{cells[start][1]}">{text}</span>' if cells[start][1] else text)
-            start = end
-    return "".join(parts)
+    runs = groupby(cells, key=lambda cell: cell[1])
+    return "".join(_span(style, "".join(char for char, _ in run)) for style, run in runs)
+
+
+def _span(style: Style, text: str) -> str:
+    bold, colour = style
+    names = ["sgr-1"] * bold + [f"sgr-{colour}"] * bool(colour)
+    if colour in _ALIASES:
+        names.append(_ALIASES[colour])
+    text = escape(text, quote=False)
+    return f'<span class="{" ".join(names)}">{text}</span>' if names else text

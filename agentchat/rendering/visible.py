@@ -8,18 +8,34 @@ from collections import Counter
 from dataclasses import dataclass
 from html import escape
 
-_WORD = re.compile(r"\S+")
-_SPACES = {
-    "\u00a0", "\u2000", "\u2001", "\u2002", "\u2003", "\u2004", "\u2005", "\u2006", "\u2007", "\u2008", "\u2009",
-    "\u200a", "\u202f", "\u205f", "\u3000", "\u2028", "\u2029", "\u1680", "\u115f", "\u1160", "\u3164", "\uffa0",
-    "\u2800", "\u034f", "\u17b4", "\u17b5",
+_SHELL_WORD = re.compile(r"[^ \t\n]+")
+_LETTERS = re.compile(r"[^\W_]+")
+_HIDING_CATEGORIES = {"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"}
+_EMPTY = {
+    "\u034f", "\u115f", "\u1160", "\u17b4", "\u17b5", "\u180b", "\u180c", "\u180d", "\u180f", "\u2800", "\u3164",
+    "\uffa0",
 }  # fmt: skip
-_PLAIN = {"\n", "\t"}
-_NAMES = {"\r": "CARRIAGE RETURN", "\x1b": "ESCAPE", "\x07": "BELL", "\b": "BACKSPACE", "\x7f": "DELETE"}
+"""Letters and marks that show nothing."""
+_IMITATING = ("CYRILLIC ", "GREEK ", "ARMENIAN ", "CHEROKEE ", "COPTIC ", "FULLWIDTH ", "MATHEMATICAL ")
+_NAMES = {
+    "\x00": "NULL",
+    "\x07": "BELL",
+    "\b": "BACKSPACE",
+    "\x0b": "LINE TABULATION",
+    "\x0c": "FORM FEED",
+    "\r": "CARRIAGE RETURN",
+    "\x1b": "ESCAPE",
+    "\x7f": "DELETE",
+    "\x85": "NEXT LINE",
+    "\x9b": "CONTROL SEQUENCE INTRODUCER",
+}
+_NAMELESS = {"Cc": "CONTROL", "Co": "PRIVATE USE", "Cs": "SURROGATE"}
 
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
+    """A kind of character that hides or imitates, and how often it occurs."""
+
     char: str
     code: str
     name: str
@@ -28,71 +44,70 @@ class Suspect:
 
 def mark(text: str) -> str:
     """Safe HTML of the same text, each such character as a chip that names its code."""
-    odd = _odd(text)
-    return "".join(_chip(char) if at in odd else escape(char, quote=False) for at, char in enumerate(text))
+    return _marked(text, 0, len(text), _odd(text))
 
 
 def command(text: str) -> str:
     """The same, each word in a span, so that a line breaks between words and never inside one."""
     odd = _odd(text)
     parts, start = [], 0
-    for word in _WORD.finditer(text):
-        parts.append(_marked(text, start, word.start(), odd))
+    for word in _SHELL_WORD.finditer(text):
+        parts.append(text[start : word.start()])
         parts.append(f'<span class="w">{_marked(text, word.start(), word.end(), odd)}</span>')
         start = word.end()
-    return "".join([*parts, _marked(text, start, len(text), odd)])
+    return "".join([*parts, text[start:]])
 
 
 def suspects(text: str) -> list[Suspect]:
     """Each kind of such character once, in the order of appearance."""
-    counted = Counter(text[at] for at in sorted(_odd(text)))
+    counted = Counter(text[at] for at in _odd(text))
     return [Suspect(char, _code(char), _name(char), count) for char, count in counted.items()]
 
 
 def digest_words(digest: str) -> str:
+    """A digest in groups of four, so that people can compare it."""
     return " ".join(digest[start : start + 4] for start in range(0, len(digest), 4))
 
 
-def _marked(text: str, start: int, end: int, odd: set[int]) -> str:
-    return "".join(
-        _chip(text[at]) if at in odd else escape(text[at], quote=False) for at in range(start, end)
-    )
+def _marked(text: str, start: int, end: int, odd: dict[int, None]) -> str:
+    shown = (_chip(text[at]) if at in odd else escape(text[at], quote=False) for at in range(start, end))
+    return "".join(shown)
 
 
-def _odd(text: str) -> set[int]:
+def _odd(text: str) -> dict[int, None]:
+    """The places of such characters, in order."""
     if text.isascii() and text.isprintable():
-        return set()
-    hidden = {at for at, char in enumerate(text) if _hides(char)}
-    return hidden | {at for word in _WORD.finditer(text) for at in _look_alikes(word)}
+        return {}
+    found = [at for at, char in enumerate(text) if _hides(char)]
+    if not text.isascii():
+        found += [at for word in _LETTERS.finditer(text) for at in _look_alikes(word)]
+    return dict.fromkeys(sorted(found))
 
 
 def _hides(char: str) -> bool:
-    if char in _PLAIN or " " <= char <= "~":
+    if " " <= char <= "~" or char in "\n\t":
         return False
     category = unicodedata.category(char)
-    variation = "\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef"
-    return category in ("Cc", "Cf", "Co", "Cn", "Cs", "Zl", "Zp") or char in _SPACES or variation
+    odd_space = category == "Zs"  # a shell takes only the plain one for a space
+    varies = "\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef"
+    return category in _HIDING_CATEGORIES or odd_space or varies or char in _EMPTY
 
 
 def _look_alikes(word: re.Match[str]) -> list[int]:
-    """Letters of Greek or Cyrillic in a word that also has Latin ones; and letters of full width."""
+    """Letters of Greek, Cyrillic and the like in a word that also has letters of ASCII."""
     text = word[0]
-    if text.isascii():
+    if text.isascii() or not re.search("[A-Za-z]", text):
         return []
-    latin = any("a" <= char.lower() <= "z" for char in text)
-    return [word.start() + at for at, char in enumerate(text) if _imitates(char, latin)]
+    return [word.start() + at for at, char in enumerate(text) if _imitates(char)]
 
 
-def _imitates(char: str, latin: bool) -> bool:
-    if char.isascii():
-        return False
-    name = unicodedata.name(char, "")
-    foreign = name.startswith(("CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC"))
-    return (latin and foreign) or name.startswith(("FULLWIDTH", "MATHEMATICAL"))
+def _imitates(char: str) -> bool:
+    return char.isalpha() and not char.isascii() and unicodedata.name(char, "").startswith(_IMITATING)
 
 
 def _chip(char: str) -> str:
-    return f'<span class="uchip" title="{escape(_code(char) + " " + _name(char))}">{_code(char)}</span>'
+    code = _code(char)
+    return f'<span class="uchip" title="{code} {escape(_name(char))}">{code}</span>'
 
 
 def _code(char: str) -> str:
@@ -100,4 +115,5 @@ def _code(char: str) -> str:
 
 
 def _name(char: str) -> str:
-    return _NAMES.get(char) or unicodedata.name(char, "CONTROL")
+    nameless = _NAMELESS.get(unicodedata.category(char), "UNASSIGNED")
+    return _NAMES.get(char, unicodedata.name(char, nameless))

@@ -23,7 +23,11 @@ from agentchat.services.writing import MessageWriter
 from agentchat.wire import receipt_of
 
 Decided = dict[str, Any]
-_STATUS = {Action.APPROVE: ItemStatus.IN_PROGRESS, Action.REJECT: ItemStatus.REJECTED, Action.ANSWER: ItemStatus.COMPLETED}
+_STATUS = {
+    Action.APPROVE: ItemStatus.IN_PROGRESS,
+    Action.REJECT: ItemStatus.REJECTED,
+    Action.ANSWER: ItemStatus.COMPLETED,
+}
 WORDS = {
     Cause.PERSON: "The person said no.",
     Cause.TIMEOUT: "Nobody answered in time. This is not a no: nobody saw it, or nobody decided.",
@@ -192,4 +196,3 @@ def _withdraw(item_id: uuid.UUID) -> None:
 
 def _worker() -> str:
     return socket.gethostname()[:200]
-

@@ -79,9 +79,7 @@ def post(*, user: Any, chat_id: UUID, text: str) -> tuple[Message, Run]:
     said = Message.objects.create(
         chat=chat, role=USER, author=user, text=cleaned, position=chat.last_seq + 1, created_at=now, ended_at=now
     )
-    answer = Message.objects.create(
-        chat=chat, role=ASSISTANT, parent=said, position=chat.last_seq + 2, created_at=now
-    )
+    answer = Message.objects.create(chat=chat, role=ASSISTANT, parent=said, position=chat.last_seq + 2, created_at=now)
     run = Run.objects.create(chat=chat, message=answer, provider=chat.provider, created_at=now)
     _touch(chat, now, cleaned)
     added = [wire.message(said, [], None), wire.message(answer, [], wire.run(run))]

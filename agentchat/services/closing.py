@@ -9,7 +9,8 @@ from agentchat.journal.entry import Event, event
 from agentchat.models import Chat, Message, OutputItem
 from agentchat.rendering.markdown import MarkdownStream
 from agentchat.services import approvals, fold
-from agentchat.wire import Text, item as item_wire, time
+from agentchat.wire import Text, time
+from agentchat.wire import item as item_wire
 
 INTERRUPTED = {
     Cause.STOPPED: "[The run was stopped before this was done.]",

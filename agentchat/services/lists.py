@@ -65,5 +65,3 @@ def inbox(user: Any) -> Wire:
 
 def _row(row: OutputItem) -> Wire:
     return {"item": item_of(row), "chat": wire.chat(row.message.chat)}
-
-

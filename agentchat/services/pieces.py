@@ -190,5 +190,3 @@ def _on_the_wire(piece: Piece, columns: Mapping[str, Any], has_text: bool) -> di
 
 def _value(value: Any) -> Any:
     return wire.time(value) if isinstance(value, datetime) else value
-
-

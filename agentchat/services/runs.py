@@ -87,9 +87,7 @@ def _take_back(chat: Chat, run: Run) -> None:
     run.save(update_fields=["status", "ended_at"])
     messages = list(Message.objects.filter(pk__in=[run.message_id, run.message.parent_id]))
     Message.objects.filter(pk__in=[message.pk for message in messages]).update(removed_at=now)
-    events = [
-        event(Kind.MESSAGE_CHANGED, message=str(message.pk), changes={"removed": True}) for message in messages
-    ]
+    events = [event(Kind.MESSAGE_CHANGED, message=str(message.pk), changes={"removed": True}) for message in messages]
     append.append(chat, [_changed(run, "status", "ended_at"), *events])
     _shown_elsewhere(chat)
 

@@ -95,9 +95,7 @@ def _messages(chat: Chat, rows: list[Message]) -> list[Wire]:
     items: dict[str, list[Wire]] = defaultdict(list)
     for item in _items(chat, OutputItem.objects.filter(message__in=rows)):
         items[item["message"]].append(item)
-    return [
-        wire.message(row, items[str(row.pk)], wire.run(row.run) if hasattr(row, "run") else None) for row in rows
-    ]
+    return [wire.message(row, items[str(row.pk)], wire.run(row.run) if hasattr(row, "run") else None) for row in rows]
 
 
 def _items(chat: Chat, rows: Any) -> list[Wire]:
@@ -124,7 +122,7 @@ _PROSE = (ItemType.MESSAGE, ItemType.REASONING)
 def _item(row: Any, events: list[dict[str, Any]]) -> Wire:
     text = Text.of(row.head, row.type)
     if row.chars > wire.WHOLE:
-        text = Text(row.head[: HEAD] + row.tail, row.chars - HEAD - TAIL, row.octets)
+        text = Text(row.head[:HEAD] + row.tail, row.chars - HEAD - TAIL, row.octets)
     fold.apply(row, text, events)
     return wire.item(row, text, decided(row))
 

@@ -35,9 +35,7 @@ _waiters: set[_Waiter] = set()
 _polling: asyncio.Task[None] | None = None
 
 
-async def wait(
-    item_id: UUID, chat_id: UUID, expires_at: datetime | None, check: CheckConnection | None
-) -> Resolution:
+async def wait(item_id: UUID, chat_id: UUID, expires_at: datetime | None, check: CheckConnection | None) -> Resolution:
     """The resolution of a request, as soon as there is one; at `expires_at` that of nobody.
 
     Raises Gone if the chat is deleted meanwhile, and whatever `check` (called every 0.5 s) raises.

@@ -143,4 +143,3 @@ class MessageWriter:
         for piece in self.pieces.all:
             if piece.is_open and piece.chars > piece.stored:
                 entry.writes.append(piece.checkpoint())
-

@@ -164,5 +164,7 @@ def _reap(run: Run) -> int:
     try:
         return registry.load(run.provider).reap(str(run.pk))
     except ValueError:
-        log.warning("The provider %r of run %s is not known here, so its processes are not looked for.", run.provider, run.pk)
+        log.warning(
+            "The provider %r of run %s is not known here, so its processes are not looked for.", run.provider, run.pk
+        )
         return 0

@@ -180,7 +180,9 @@ def _settled(item: Wire, agent: str, me: str, outputs: list[Wire]) -> Wire:
     if action == "reject":
         return {
             "state": "rejected",
-            "sentence": f"{who} refused this. It did not run." if cause == "rule" else f"{who} denied this. It did not run.",
+            "sentence": f"{who} refused this. It did not run."
+            if cause == "rule"
+            else f"{who} denied this. It did not run.",
             "reason": resolution.get("reason") or "",
             "track": _track(resolution, f"{agent} read it", Step("not run", on="1")),
         }
@@ -221,7 +223,11 @@ def _nobody(cause: str, agent: str) -> Wire:
         why = f"It did not run. {agent} was told that nobody answered, not that you said no."
         return {"state": "expired", "sentence": "Nobody answered in time.", "why": why}
     if cause == "stopped":
-        return {"state": "stopped", "sentence": "The run was stopped before this was decided.", "why": "It did not run."}
+        return {
+            "state": "stopped",
+            "sentence": "The run was stopped before this was decided.",
+            "why": "It did not run.",
+        }
     sentence = f"{agent} is gone. Nobody waits for an answer."
     return {"state": "gone", "sentence": sentence, "why": "It did not run."}
 

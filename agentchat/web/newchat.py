@@ -45,7 +45,8 @@ class Form:
         """What was sent, with the first possible choice where nothing was."""
         return cls(
             text=str(data.get("text", "")).replace("\r\n", "\n"),
-            provider=str(data.get("provider", "")) or next((row["key"] for row in registry.describe() if row["ready"]), ""),
+            provider=str(data.get("provider", ""))
+            or next((row["key"] for row in registry.describe() if row["ready"]), ""),
             workspace=str(data.get("workspace", "")) or str(settings.AGENTCHAT_WORKSPACES[0]),
             mode=str(data.get("approval_mode", "")) or Mode.ASK,
         )

@@ -93,4 +93,3 @@ def inbox_context(request: HttpRequest) -> dict[str, Any]:
 
 def _ask(row: dict[str, Any], me: str) -> cards.Card:
     return cards.build(row["item"], row["chat"], me)
-

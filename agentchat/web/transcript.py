@@ -234,9 +234,7 @@ def pieces(answer: Wire | None, chat: Wire, me: str) -> list[Piece]:
         if item["type"] == "function_call_output":
             outputs.setdefault(item.get("call"), []).append(item)
     return [
-        piece(item, outputs.get(item["id"], []), chat, me)
-        for item in items
-        if item["type"] != "function_call_output"
+        piece(item, outputs.get(item["id"], []), chat, me) for item in items if item["type"] != "function_call_output"
     ]
 
 

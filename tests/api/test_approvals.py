@@ -42,7 +42,7 @@ def test_our_page_decides_via_browser(api: Caller, asked: OutputItem) -> None:
         ("   ", ""),
         (None, ""),
         ("no", "no"),
-        ('"quoted"\nand \'more\'\n\\n ☃', '"quoted"\nand \'more\'\n\\n ☃'),
+        ("\"quoted\"\nand 'more'\n\\n ☃", "\"quoted\"\nand 'more'\n\\n ☃"),
         ("x" * 10_000, "x" * 10_000),
     ],
 )
@@ -73,6 +73,7 @@ def test_reject_without_a_reason(api: Caller, asked: OutputItem) -> None:
         {"displayed_at": "0001-01-01T00:00:00+14:00"},
         {"arguments": {"n": 2**60}},
         {"arguments": "[" * 100_000},
+        {"arguments": '{"command": "ls"'},
         {"extra": 1},
     ],
 )

@@ -62,9 +62,7 @@ def test_what_is_not_yours_is_not_there(other: Caller, asked: OutputItem, path: 
 
 
 @pytest.mark.parametrize(("method", "path", "body"), CHANGES[1:])
-def test_what_is_not_yours_is_not_changed(
-    other: Caller, asked: OutputItem, method: str, path: str, body: Any
-) -> None:
+def test_what_is_not_yours_is_not_changed(other: Caller, asked: OutputItem, method: str, path: str, body: Any) -> None:
     answer = other(method, at(path, *ids(asked)), body)
     assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
     assert other(method, at(path, NOBODY, NOBODY, NOBODY), body).status_code == 404
@@ -78,9 +76,7 @@ def test_lists_hold_only_your_own(other: Caller, asked: OutputItem, path: str) -
 
 
 @pytest.mark.parametrize(("method", "path", "body"), CHANGES)
-def test_changes_need_the_csrf_token(
-    ada: Any, asked: OutputItem, method: str, path: str, body: Any
-) -> None:
+def test_changes_need_the_csrf_token(ada: Any, asked: OutputItem, method: str, path: str, body: Any) -> None:
     caller = Caller(ada)
     caller.client = Client(enforce_csrf_checks=True)
     caller.client.force_login(ada)

@@ -17,7 +17,6 @@ from agentchat.services.output import Output
 from agentchat.supervisor.lifecycle import Readers
 
 
-
 @pytest.fixture
 def owner(transactional_db: None) -> Any:
     return get_user_model().objects.create_user("ada", password="x")

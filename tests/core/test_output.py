@@ -258,7 +258,9 @@ async def test_full_access_answers_by_itself_and_is_audited(chat: Any, owner: An
     resolution = await in_db(Resolution.objects.get)
     assert (resolution.cause, resolution.decided_by_id, resolution.rule) == ("mode", None, "full")
     assert [row.type for row in await items(output, in_db)] == ["function_call", "function_call_output"]
-    asking = asyncio.create_task(output.approve("ask_user", {"q": 1}, request={"questions": [{"id": "q", "options": []}]}))
+    asking = asyncio.create_task(
+        output.approve("ask_user", {"q": 1}, request={"questions": [{"id": "q", "options": []}]})
+    )
     [item] = await pending(in_db)
     await decide(in_db, owner, item, "answer", answers={"q": "blue"})
     assert (await asking)["answers"] == {"q": {"choices": [], "text": "blue"}}

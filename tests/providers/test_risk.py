@@ -39,9 +39,7 @@ def test_level(command: str, level: str) -> None:
     assert told["why"].endswith(".")
 
 
-@pytest.mark.parametrize(
-    "words", ["find -exec ", "sudo -u ", "nohup ", "`", "$(", "bash -c '", "( ", "rm -r ; "]
-)
+@pytest.mark.parametrize("words", ["find -exec ", "sudo -u ", "nohup ", "`", "$(", "bash -c '", "( ", "rm -r ; "])
 def test_no_line_takes_long_to_read(words: str) -> None:
     started = time.monotonic()
     classify(words * (9_999 // len(words)))

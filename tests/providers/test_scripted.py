@@ -45,9 +45,7 @@ async def test_a_tool_and_its_output(tmp_path: Path) -> None:
         "native": [1],
         "meta": {"exit_code": 1},
     }
-    output = await play(
-        tmp_path, {"tool": call}, {"output": {"id": "c", "text": "abcd"}, "chunk": 2}, {"tool": end}
-    )
+    output = await play(tmp_path, {"tool": call}, {"output": {"id": "c", "text": "abcd"}, "chunk": 2}, {"tool": end})
     assert [kind for kind, _ in output.calls] == ["tool", "tool_output", "tool_output", "tool"]
     first, last = output.of("tool")
     assert not first["done"] and first["result"] is None and output.printed == "abcd"
@@ -183,9 +181,7 @@ WRONG = {
     '"tool" lacks "name"': '{"tool": {"id": "a"}}',
     '"tool" has an unknown "ID"': '{"tool": {"id": "a", "name": "b", "ID": 1}}',
     '"done" must be true or false': '{"tool": {"id": "a", "name": "b", "done": 1}}',
-    "then, step 2 must have exactly one": (
-        '{"approve": {"name": "a", "arguments": {}}, "then": [{"text": "a"}, {}]}'
-    ),
+    "then, step 2 must have exactly one": ('{"approve": {"name": "a", "arguments": {}}, "then": [{"text": "a"}, {}]}'),
     '"then" must be a list of steps': '{"approve": {"name": "a", "arguments": {}}, "then": {}}',
     "branch 1 must be a list": '{"parallel": [{}]}',
     'lacks "steps"': '{"repeat": 2}',

@@ -17,7 +17,7 @@ import pytest
 from agentchat.providers import process
 from agentchat.providers.base import Turn
 from agentchat.providers.shell import Shell
-from tests.providers.fake import FakeOutput, allow, alive, deny, gone, pids_in
+from tests.providers.fake import FakeOutput, alive, allow, deny, gone, pids_in
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.asyncio
@@ -67,9 +67,7 @@ async def test_nothing_more_is_read_before_the_last_piece_was_taken(tmp_path: Pa
     assert len(output.printed) == 5_000_000
 
 
-@pytest.mark.parametrize(
-    ("command", "code"), [("true", 0), ("exit 3", 3), ("kill -9 $$", 137), ("nope-nope", 127)]
-)
+@pytest.mark.parametrize(("command", "code"), [("true", 0), ("exit 3", 3), ("kill -9 $$", 137), ("nope-nope", 127)])
 async def test_the_exit_code_is_told(tmp_path: Path, command: str, code: int) -> None:
     [end] = (await play(command, tmp_path)).of("tool")
     assert end["meta"]["exit_code"] == code and end["failed"] == (code != 0)
@@ -101,9 +99,7 @@ async def test_a_turn_does_not_start_outside_the_workspace(tmp_path: Path, left:
 async def test_the_edited_command_is_what_runs(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     final = {"command": "touch edited", "cwd": str(tmp_path / "other")}
-    output = await play(
-        "touch asked", tmp_path, FakeOutput(lambda *_: {"action": "approve", "arguments": final})
-    )
+    output = await play("touch asked", tmp_path, FakeOutput(lambda *_: {"action": "approve", "arguments": final}))
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["edited"]
     assert (tmp_path / "other" / "edited").exists()
     assert output.of("tool")[0]["arguments"] == final

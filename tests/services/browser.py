@@ -41,9 +41,7 @@ def launched(**options: Any) -> Iterator[Browser]:
 
 
 @contextmanager
-def opened(
-    browser: Browser, device: dict[str, Any], keep: Path | None = None, **options: Any
-) -> Iterator[Page]:
+def opened(browser: Browser, device: dict[str, Any], keep: Path | None = None, **options: Any) -> Iterator[Page]:
     """A page in a context of its own. `page.said` holds errors of scripts and of the console.
 
     With `keep`, a screenshot is written there if the body raises.

@@ -18,11 +18,7 @@ from tests.services.redis import Redis
 
 
 def main(arguments: list[str]) -> int:
-    if (
-        "--" not in arguments
-        or arguments[-1] == "--"
-        or arguments[: arguments.index("--")] not in ([], ["--redis"])
-    ):
+    if "--" not in arguments or arguments[-1] == "--" or arguments[: arguments.index("--")] not in ([], ["--redis"]):
         print("usage: python -m tests.services.with_postgres [--redis] -- COMMAND ...", file=sys.stderr)
         return 2
     split = arguments.index("--")

@@ -46,4 +46,6 @@ def _require_free(host: str, port: int) -> None:
         try:
             probe.bind((host, port))
         except OSError as error:
-            raise CommandError(f"Port {port} of {host} cannot be used: {error.strerror}. Choose another: PORT=8001.") from error
+            raise CommandError(
+                f"Port {port} of {host} cannot be used: {error.strerror}. Choose another: PORT=8001."
+            ) from error

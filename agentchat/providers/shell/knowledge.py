@@ -20,9 +20,7 @@ FETCHERS = frozenset({"curl", "wget", "fetch"})
 KEYWORDS = _words("{ } ! if then else elif fi while until do done case esac for select function")
 LISTS = frozenset({"for", "select", "case"})
 """What follows these is a list of words, not a command."""
-WRAPPERS = _words(
-    "sudo doas env nohup nice ionice time timeout command builtin exec setsid stdbuf xargs watch"
-)
+WRAPPERS = _words("sudo doas env nohup nice ionice time timeout command builtin exec setsid stdbuf xargs watch")
 TAKES_A_VALUE = _words("-u -g -n -s -k -I -P -L -d -C -h -p --user --group --signal --chdir")
 READ = _words(
     "ls cat pwd echo printf head tail wc grep egrep fgrep stat file which whereis type date whoami id groups "
