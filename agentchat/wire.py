@@ -172,7 +172,7 @@ def _special(row: OutputItem, text: Text, decided: Wire | None) -> Wire:
 
 def _prose(row: OutputItem, text: Text) -> Wire:
     part = {"type": _PART[ItemType(row.type)], "text": text.shown}
-    role = {"role": "assistant"} if row.type == ItemType.MESSAGE else {"summary": []}
+    role: Wire = {"role": "assistant"} if row.type == ItemType.MESSAGE else {"summary": []}
     return {**role, "content": [part], "html": row.html, "html_end": row.html_end, "blocks": row.blocks}
 
 

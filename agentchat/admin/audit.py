@@ -23,7 +23,7 @@ _HEAVY = ("item__text", "item__html", "item__native", "item__arguments")
 @admin.register(Resolution)
 class ResolutionAdmin(ReadOnly):
     list_display = (
-        "decided_at", "action", "cause", "tool", "what", "person", "decided_via", "outcome", "chain_state",
+        "decided_at", "chain_state", "action", "cause", "tool", "what", "person", "decided_via", "outcome",
     )  # fmt: skip
     list_filter = (
         "action",

@@ -179,7 +179,6 @@ def _update(write: Write, values: dict[str, Any]) -> tuple[str, list[Any]]:
 
 
 def _columns(model: type[models.Model], values: dict[str, Any]) -> tuple[list[str], list[Any]]:
-    fields = [model._meta.get_field(name) for name in values]
-    columns = [field.column for field in fields]
+    fields: list[Any] = [model._meta.get_field(name) for name in values]
     prepared = [field.get_db_prep_save(value, connection) for field, value in zip(fields, values.values(), strict=True)]
-    return columns, prepared
+    return [field.column for field in fields], prepared

@@ -163,11 +163,11 @@ class Output:
     def _entry(self, done: bool) -> Entry:
         message = self._writer.loaded()[1]
         usage = message.usage if self.usage is None else clean.jsonable(self.usage)
-        changes = {"usage": usage} if usage != message.usage else {}
-        values = {"text": self.content, "usage": usage, "meta": {**message.meta, **self._signed_state()}}
+        changes: dict[str, JSON] = {"usage": usage} if usage != message.usage else {}
+        values: dict[str, Any] = {"text": self.content, "usage": usage, "meta": message.meta | self._signed_state()}
         if done:
-            values["ended_at"] = timezone.now()
-            changes["ended_at"] = time(values["ended_at"])
+            now = timezone.now()
+            values["ended_at"], changes["ended_at"] = now, time(now)
         message.usage = usage
         entry = Entry(self._writer.chat_id, [], [Write(Message, message.pk, values)])
         if changes:

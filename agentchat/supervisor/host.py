@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -35,7 +36,7 @@ class Host:
         self._tasks: dict[UUID, asyncio.Task[None]] = {}
         self._woken = asyncio.Event()
         self._loops: list[asyncio.Task[None]] = []
-        self._stop_listening = lambda: None
+        self._stop_listening: Callable[[], None] | None = None
 
     async def start(self) -> None:
         self._presence.enter()
@@ -48,7 +49,8 @@ class Host:
 
     async def stop(self) -> None:
         """Take nothing more; what runs is interrupted and says so."""
-        self._stop_listening()
+        if self._stop_listening:
+            self._stop_listening()
         for task in [*self._loops, *self._tasks.values()]:
             task.cancel()
         await asyncio.gather(*self._loops, *self._tasks.values(), return_exceptions=True)

@@ -89,7 +89,9 @@ class Piece:
     def arguments(self) -> str:
         """In full, where the row cannot show them on its line."""
         full = words.command(self.item) or words.pretty(self.item)
-        return "" if full == self.argument or full in ("null", "{}") else full
+        parsed = words.arguments(self.item)
+        said = isinstance(parsed, dict) and list(parsed.values()) == [self.argument]
+        return "" if said or full == self.argument or full in ("null", "{}") else full
 
     @property
     def result(self) -> Wire:
@@ -101,7 +103,7 @@ class Piece:
 
     @property
     def opened(self) -> bool:
-        return self.live or self.failed
+        return self.live or self.failed or self.card is not None
 
     @property
     def has_row(self) -> bool:

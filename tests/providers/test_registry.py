@@ -15,7 +15,7 @@ def test_a_provider_is_loaded_by_its_key() -> None:
 
 
 def test_an_unknown_key_names_the_known_ones() -> None:
-    with pytest.raises(registry.UnknownProvider, match="named 'x'.*scripted, shell"):
+    with pytest.raises(registry.UnknownProvider, match=r"named 'x'.*scripted, shell"):
         registry.load("x")
     assert issubclass(registry.UnknownProvider, ValueError)
 

@@ -13,8 +13,8 @@ from agentchat.rendering import terminal
 
 raw = st.lists(
     st.sampled_from(
-        ["a", "word", " ", "\n", "\r", "\r\n", "\b", "\t", "\x1b", "\x1b[", "\x1b[31m", "\x1b[1;92m", "\x1b[0m", "\x1b[K",
-         "\x1b[2K", "\x1b]0;t\x07", "\x1b]8;;http://a\x1b\\", "\x9b1m", "38;5;1m", "<b>", "&", '"', "\x07", "é", "日"]
+        ["a", "word", " ", "\n", "\r", "\r\n", "\b", "\t", "\x1b", "\x1b[", "\x1b[31m", "\x1b[1;92m", "\x1b[0m",
+         "\x1b[K", "\x1b[2K", "\x1b]0;t\x07", "\x1b]8;;http://a\x1b\\", "\x9b1m", "38;5;1m", "<b>", "&", '"', "\x07", "é", "日"]
     ),
     max_size=40,
 ).map("".join)  # fmt: skip
@@ -26,7 +26,7 @@ raw = st.lists(
         ("", ""),
         ("a\nb\n", "a\nb\n"),
         ("a\r\nb\r\n", "a\nb\n"),
-        ("long text\rshort", "shortext"),
+        ("long text\rshort", "shorttext"),
         ("long text\r\x1b[Kshort", "short"),
         ("long text\x1b[2K\rshort", "short"),
         ("long text\x1b[2Kshort", "short"),
@@ -106,12 +106,12 @@ class Steps(list[terminal.Cell]):
 
     moved = 0
 
-    def __setitem__(self, where: object, cells: object) -> None:  # type: ignore[override]
+    def __setitem__(self, where: object, cells: object) -> None:
         assert isinstance(where, slice) and isinstance(cells, list)
         Steps.moved += len(cells) + len(self[where])
         super().__setitem__(where, cells)
 
-    def __delitem__(self, where: object) -> None:  # type: ignore[override]
+    def __delitem__(self, where: object) -> None:
         assert isinstance(where, slice)
         Steps.moved += len(self[where])
         super().__delitem__(where)

@@ -15,13 +15,6 @@ from agentchat.rendering.visible import Suspect
 CHIP = re.compile(r'<span class="uchip" title="U\+([0-9A-F]{4,6}) [^"<>]+">U\+\1</span>')
 
 
-def back(html: str) -> str:
-    """The text that HTML with chips stands for."""
-    return unescape(
-        CHIP.sub(lambda match: f"&#{int(match[1], 16)};" if False else chr(int(match[1], 16)), html)
-    )
-
-
 @pytest.mark.parametrize(
     ("char", "name"),
     [
@@ -60,8 +53,8 @@ def test_what_hides_is_a_chip(char: str, name: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "rm -rf ./build", "a\tb\nc", "naïve café Ünïcödé", "привет мир", "Ελλάδα", "שלום", "日本語、です", "→ ✓ “x” – …",
-     "echo=Привет", "/home/Иван/file.py", "snake_имя", "😀", "e\u0301", "½ ² µm"],
+    ["", "rm -rf ./build", "a\tb\nc", "naïve café Ünïcödé", "привет мир", "Ελλάδα", "שלום", "日本語、です",
+     "→ ✓ “x” – …", "echo=Привет", "/home/Иван/file.py", "snake_имя", "😀", "e\u0301", "½ ² µm"],
 )  # fmt: skip
 def test_ordinary_text_stays(text: str) -> None:
     assert visible.mark(text) == text
@@ -99,9 +92,7 @@ def test_words_are_those_of_a_shell() -> None:
     """A no-break space does not end a word, and white space stays as it is."""
     html = visible.command("  ls\u00a0-l \t-a\n\n")
     assert html.count('<span class="w">') == 2
-    assert html.startswith('  <span class="w">ls<span') and html.endswith(
-        '-l</span> \t<span class="w">-a</span>\n\n'
-    )
+    assert html.startswith('  <span class="w">ls<span') and html.endswith('-l</span> \t<span class="w">-a</span>\n\n')
 
 
 @settings(max_examples=300, deadline=None)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import logging
 import os
+import signal
 import socket
+import subprocess
+import sys
 from typing import Any
 
 from django.conf import settings
 from django.core.management import BaseCommand, CommandError, CommandParser, call_command
+from django.utils import autoreload
 
-log = logging.getLogger(__name__)
+CHILD = "AGENTCHAT_SERVE_CHILD"
 
 
 class Command(BaseCommand):
@@ -19,13 +22,17 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--host", default="127.0.0.1")
         parser.add_argument("--port", type=int, default=int(os.environ.get("PORT") or 8000))
+        parser.add_argument("--dev", action="store_true", help="start again when a file of the project changes")
 
-    def handle(self, *args: Any, host: str, port: int, **options: Any) -> None:
+    def handle(self, *args: Any, host: str, port: int, dev: bool, **options: Any) -> None:
+        if dev and CHILD not in os.environ:
+            sys.exit(_reloading(host, port))
         _require_free(host, port)
         call_command("migrate", verbosity=0, interactive=False)
         if settings.PRODUCTION:
             call_command("collectstatic", verbosity=0, interactive=False)
-        self._greet(host, port)
+        if os.environ.get(CHILD) != "again":
+            self._greet(host, port)
         from agentchat.supervisor import daphne
 
         daphne.serve(host, port)
@@ -33,7 +40,7 @@ class Command(BaseCommand):
     def _greet(self, host: str, port: int) -> None:
         from agentchat.services import signin
 
-        base = f"http://{host}:{port}"
+        base = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         link = f"{base}/accounts/link/{signin.token(signin.owner())}/"
         self.stdout.write(f"agentchat runs at {base}/\n\nSign in (works once, on this machine):\n  {link}\n")
         self.stdout.write("Stop it with Ctrl-C.\n")
@@ -41,11 +48,41 @@ class Command(BaseCommand):
 
 
 def _require_free(host: str, port: int) -> None:
-    with socket.socket() as probe:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
-        except OSError as error:
-            raise CommandError(
-                f"Port {port} of {host} cannot be used: {error.strerror}. Choose another: PORT=8001."
-            ) from error
+        except (OSError, OverflowError) as error:
+            raise CommandError(f"Port {port} of {host} cannot be used: {error}. Choose another: PORT=8001.") from error
+
+
+def _reloading(host: str, port: int) -> int:
+    """Run the server as a child, and start it again whenever a Python file or template changes."""
+    command = [sys.executable, sys.argv[0], "serve", "--host", host, "--port", str(port)]
+    reloader = autoreload.StatReloader()
+    seen = dict(reloader.snapshot_files())
+    child = subprocess.Popen(command, env=os.environ | {CHILD: "first"})
+    try:
+        while child.poll() is None:
+            _pause(child, reloader.SLEEP_TIME)
+            now = dict(reloader.snapshot_files())
+            if now != seen:
+                seen = now
+                _end(child)
+                child = subprocess.Popen(command, env=os.environ | {CHILD: "again"})
+    except KeyboardInterrupt:
+        _end(child)
+    return child.returncode or 0
+
+
+def _pause(child: subprocess.Popen[bytes], seconds: float) -> None:
+    try:
+        child.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    child.send_signal(signal.SIGTERM)
+    child.wait()
