@@ -57,12 +57,15 @@ def unified(before: str, after: str, path: str, context: int = 3) -> list[Row]:
 def html(rows: list[Row]) -> str:
     """Safe HTML, a table for the `diff` of the stylesheet; hidden characters are shown as chips."""
     lines = "".join(
-        f"<tr{_class(row)}><td>{row.number}</td><td>{''.join(map(_span, row.spans))}</td></tr>\n" for row in rows
+        f"<tr{_class(row)}><td>{row.number}</td><td>{''.join(map(_span, row.spans))}</td></tr>\n"
+        for row in rows
     )
     if not rows:
         return ""
     name = f'<div class="diff-name"><span class="mono">{visible.mark(rows[0].path)}</span></div>'
-    return f'<div class="diff">{name}<div class="diff-scroll" tabindex="0"><table>\n{lines}</table></div></div>'
+    return (
+        f'<div class="diff">{name}<div class="diff-scroll" tabindex="0"><table>\n{lines}</table></div></div>'
+    )
 
 
 def _lines(text: str) -> list[str]:

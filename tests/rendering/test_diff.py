@@ -84,5 +84,8 @@ def test_rows_are_both_files(before: str, after: str) -> None:
     assert "".join(f"{row.text}\n" for row in rows if row.kind != "d") == after
     assert [row.number for row in rows if row.kind != "d"] == list(range(1, after.count("\n") + 1))
     cells = re.findall(r"<td>\d+</td><td>(.*?)</td>", diff.html(rows))
-    plain = [unescape(re.sub(r"</?mark>|<span[^>]*>|</span>", "", cell)).replace("U+202E", "\u202e") for cell in cells]
+    plain = [
+        unescape(re.sub(r"</?mark>|<span[^>]*>|</span>", "", cell)).replace("U+202E", "\u202e")
+        for cell in cells
+    ]
     assert plain == [row.text for row in rows]

@@ -14,7 +14,8 @@ from agentchat.rendering import terminal
 raw = st.lists(
     st.sampled_from(
         ["a", "word", " ", "\n", "\r", "\r\n", "\b", "\t", "\x1b", "\x1b[", "\x1b[31m", "\x1b[1;92m", "\x1b[0m",
-         "\x1b[K", "\x1b[2K", "\x1b]0;t\x07", "\x1b]8;;http://a\x1b\\", "\x9b1m", "38;5;1m", "<b>", "&", '"', "\x07", "é", "日"]
+         "\x1b[K", "\x1b[2K", "\x1b]0;t\x07", "\x1b]8;;x\x1b\\",
+         "\x9b1m", "38;5;1m", "<b>", "&", '"', "\x07", "é", "日"]
     ),
     max_size=40,
 ).map("".join)  # fmt: skip
