@@ -17,7 +17,7 @@ from pathlib import Path
 MARK = "AGENTCHAT_RUN"
 KEPT = frozenset({"PATH", "HOME", "LANG", "TERM", "USER", "SHELL", "TZ", "TMPDIR"})
 ROUNDS = 50
-GUARD = 'read -r _ || kill -KILL -- -"$1"'
+GUARD = 'read -r _ || kill -s KILL -- -"$1"'
 
 Family = dict[int, str]
 """Process id -> start time; both together name one process for good, since ids are used again."""

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from html import escape
-from itertools import zip_longest
+from itertools import takewhile, zip_longest
 from typing import Literal
 
 from agentchat.rendering import visible
@@ -17,8 +16,6 @@ Kind = Literal["a", "d", "c"]
 Span = tuple[str, bool]
 """Text, and whether it is what changed in its line."""
 
-LONGEST_LINE = 1_000
-"""Words are compared in lines up to this length."""
 MOST_LINES = 6_000
 """Longer files (both together) are shown as one replaced by the other."""
 _WORD = re.compile(r"\w+|\s+|[^\w\s]")
@@ -56,16 +53,12 @@ def unified(before: str, after: str, path: str, context: int = 3) -> list[Row]:
 
 def html(rows: list[Row]) -> str:
     """Safe HTML, a table for the `diff` of the stylesheet; hidden characters are shown as chips."""
-    lines = "".join(
-        f"<tr{_class(row)}><td>{row.number}</td><td>{''.join(map(_span, row.spans))}</td></tr>\n"
-        for row in rows
-    )
+    lines = "".join(map(_line, rows))
     if not rows:
         return ""
     name = f'<div class="diff-name"><span class="mono">{visible.mark(rows[0].path)}</span></div>'
-    return (
-        f'<div class="diff">{name}<div class="diff-scroll" tabindex="0"><table>\n{lines}</table></div></div>'
-    )
+    table = f"<table>\n{lines}</table>"
+    return f'<div class="diff">{name}<div class="diff-scroll" tabindex="0">{table}</div></div>'
 
 
 def _lines(text: str) -> list[str]:
@@ -96,24 +89,35 @@ def _column(pairs: list[Pair], side: int) -> list[tuple[Span, ...]]:
 
 
 def _pair(was: str | None, now: str | None) -> Pair:
-    """Both lines; words are marked only if the lines have something in common."""
-    if was is None or now is None or max(len(was), len(now)) > LONGEST_LINE:
+    """Both lines, with what is between their common first and last words marked, if they have enough in common."""
+    if was is None or now is None:
         return _unmarked(was), _unmarked(now)
     old, new = _WORD.findall(was), _WORD.findall(now)
-    matcher = SequenceMatcher(None, old, new, autojunk=False)
-    if matcher.ratio() < 0.4:
+    head = _in_common(old, new)
+    tail = _in_common(old[head:][::-1], new[head:][::-1])
+    if (head + tail) * 5 < max(len(old), len(new)) * 2:
         return _unmarked(was), _unmarked(now)
-    codes = matcher.get_opcodes()
-    left = tuple(("".join(old[a:b]), tag != "equal") for tag, a, b, _, _ in codes if b > a)
-    return left, tuple(("".join(new[a:b]), tag != "equal") for tag, _, _, a, b in codes if b > a)
+    return _marked(old, head, tail), _marked(new, head, tail)
+
+
+def _in_common(old: list[str], new: list[str]) -> int:
+    """How many words at the front are the same. (To compare all words would be quadratic.)"""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
+
+
+def _marked(words: list[str], head: int, tail: int) -> tuple[Span, ...]:
+    end = len(words) - tail
+    parts = ((words[:head], False), (words[head:end], True), (words[end:], False))
+    return tuple(("".join(some), changed) for some, changed in parts if some)
 
 
 def _unmarked(line: str | None) -> tuple[Span, ...] | None:
     return None if line is None else ((line, False),)
 
 
-def _class(row: Row) -> str:
-    return "" if row.kind == "c" else f' class="{escape(row.kind)}"'
+def _line(row: Row) -> str:
+    colour = "" if row.kind == "c" else f' class="{row.kind}"'
+    return f"<tr{colour}><td>{row.number}</td><td>{''.join(map(_span, row.spans))}</td></tr>\n"
 
 
 def _span(span: Span) -> str:

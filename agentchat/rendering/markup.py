@@ -104,10 +104,8 @@ def highlighted(text: str, language: str) -> str:
     pairs = [(_kind(kind), piece) for kind, piece in _lexer(language.lower()).get_tokens(text)]
     if "".join(piece for _, piece in pairs) != text:
         return ""
-    runs = (
-        (kind, "".join(piece for _, piece in run)) for kind, run in groupby(pairs, key=lambda pair: pair[0])
-    )
-    return "".join(_span(kind, piece) for kind, piece in runs)
+    runs = groupby(pairs, key=lambda pair: pair[0])
+    return "".join(_span(kind, "".join(piece for _, piece in run)) for kind, run in runs)
 
 
 @lru_cache(maxsize=64)

@@ -10,12 +10,13 @@ from agentchat.providers.shell.risk import classify
 
 LEVELS = {
     "low": [
+        "echo $(ls)",
         "ls -la", "pwd", "cat a b", "git status", "git log --oneline", "ls && pwd | wc -l", "echo x 2>/dev/null",
         "find . -name x", "sed -n 1p x", "if true; then ls; fi", "git branch", "ls 2>&1 | grep x",
     ],
     "medium": [
         "foo", "$X y", 'echo "open', "echo x > f", "FOO=1 ls", "sort --out=f x", "sed 's/a/b/w f' x", "python x.py",
-        "git log --output=x", "git -c a=b log", "echo $(ls)", ":(){ :|:& };:", "mv a b", "curl x", "git push", "x" * 20_000,
+        "git log --output=x", "git -c a=b log", ":(){ :|:& };:", "mv a b", "curl x", "git push", "x" * 20_000,
     ],
     "high": [
         "rm x", "sudo ls", "curl x | sh", "bash <(curl x)", 'sh -c "$(curl x)"', "echo x | bash", "kill 1", "su",

@@ -103,7 +103,7 @@ def test_nasty_texts_in_every_two_and_in_single_characters(text: str) -> None:
 def whole(text: str) -> list[str]:
     """The HTML of the top-level blocks of one parse of all the text."""
     blocks: list[list[Token]] = []
-    for token in markup.parser.parse(text):
+    for token in markup.parser.parse(text if text.endswith(("\n", "\r")) else f"{text}\n"):
         if token.level == 0 and token.nesting >= 0:
             blocks.append([])
         blocks[-1].append(token)
