@@ -43,6 +43,7 @@ NASTY = {
     "indented code after a list": "- a\n\n    b\n\n\n    c\nd\n\n        e\n",
     "definition at the end": "[x]\n\ntext\n\n[x]: http://a.b\n",
     "carriage returns": "a\r\rb\r\n\r\nc\n\r\nd\r",
+    "carriage returns after finished blocks": "# a\r\n***\r\n```\r\nb\r\n```\r\nc\r\n\r\nd",
     "only empty": "\n \n\t\n\r\n",
     "too deep list": "- a\n\ntext\n\n" + "- " * 30 + "deep\n\nmore\n\n# and more\n",
     "too deep quote": ">" * 60 + " deep\n\n\n\nmore\n",
@@ -72,7 +73,7 @@ def check(text: str, chunks: list[str]) -> None:
     assert joined(blocks) == render(text)
     ends = [block.end for block in blocks]
     assert ends == sorted(set(ends))
-    assert all(0 < end <= len(text) for end in ends)
+    assert all(0 < end <= len(text) and text[end - 1 : end + 1] != "\r\n" for end in ends)
     assert not text[ends[-1] if ends else 0 :].strip(" \t\r\n"), "what is not covered shows nothing"
 
 
