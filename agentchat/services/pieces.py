@@ -35,6 +35,8 @@ class Piece:
     """How many code points of the text the row in the database holds."""
     html: list[str] = field(default_factory=list)
     markdown: MarkdownStream | None = None
+    unread: str = ""
+    """Text of an earlier Output that `markdown` has still to read."""
     joiner: Joiner = field(default_factory=Joiner)
 
     @classmethod
@@ -42,8 +44,7 @@ class Piece:
         """Of a row that an earlier Output of the same message wrote; its text goes on where it ended."""
         piece = cls(row, [row.text], len(row.text), len(row.text), [row.html])
         if row.type in PROSE:
-            piece.markdown = MarkdownStream(row.html_end)
-            piece.markdown.feed(row.text[row.html_end :])
+            piece.markdown, piece.unread = MarkdownStream(row.html_end), row.text[row.html_end :]
         return piece
 
     @property
@@ -64,10 +65,18 @@ class Piece:
         """Take text that is on its way to the journal as a delta; returns the events of the blocks that it finished."""
         self.parts.append(text)
         self.chars += len(text)
-        return [self._block(block) for block in self.markdown.feed(text)] if self.markdown else []
+        return [self._block(block) for block in self._read(text)]
 
     def finish_text(self) -> list[Event]:
-        return [self._block(block) for block in self.markdown.finish()] if self.markdown else []
+        if self.markdown is None:
+            return []
+        return [self._block(block) for block in [*self._read(""), *self.markdown.finish()]]
+
+    def _read(self, text: str) -> list[Block]:
+        if self.markdown is None:
+            return []
+        unread, self.unread = self.unread + text, ""
+        return self.markdown.feed(unread)
 
     def _block(self, block: Block) -> Event:
         index = self.row.blocks

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from django import template
 from django.templatetags.static import static
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from agentchat.rendering import terminal, times, visible
 
 register = template.Library()
+_TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")
 
 
 @register.simple_tag
@@ -55,6 +57,13 @@ def late(at: Any) -> bool:
 def marked(text: Any) -> SafeString:
     """Text of an agent, with every character that hides made visible."""
     return mark_safe(visible.mark(str(text)))
+
+
+@register.filter
+def tame(text: Any) -> SafeString:
+    """Running text: only what would turn the order of the letters around is made visible."""
+    html = escape(str(text))
+    return mark_safe(_TURNING.sub(lambda char: visible.mark(char[0]), html))
 
 
 @register.filter

@@ -12,6 +12,7 @@ from agentchat.events import Via
 from agentchat.exceptions import Gone, Invalid, MessageEnded
 from agentchat.journal import reader
 from agentchat.models import Message, OutputItem, Receipt, Resolution, Run
+from agentchat.rendering.markdown import render
 from agentchat.services import approvals, chats, snapshot
 from agentchat.services.approvals import Decision
 from agentchat.services.output import Output
@@ -332,6 +333,18 @@ async def test_a_new_output_goes_on_after_what_is_there(output: Output, chat: An
     await second.flush(done=True)
     rows = await in_db(lambda: list(OutputItem.objects.order_by("position").values_list("type", "text")))
     assert rows == [("message", "one "), ("function_call", ""), ("function_call_output", "r"), ("message", "two")]
+
+
+async def test_text_that_goes_on_in_a_new_output_is_rendered_whole(
+    output: Output, chat: Any, owner: Any, in_db: Any
+) -> None:
+    await output.text("# One\n\ntwo\n\n- three\n")
+    await output.flush(force=True)
+    second = Output({"chat_id": chat.pk, "message_id": output._writer.message_id}, owner)
+    await second.text("- four\n\nfive")
+    await second.flush(done=True)
+    item = await in_db(OutputItem.objects.get)
+    assert item.html == render(item.text)
 
 
 async def test_a_missing_message_is_an_error(journal: Any, chat: Any, owner: Any) -> None:

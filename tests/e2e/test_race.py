@@ -42,7 +42,9 @@ def test_one_wins_and_the_agent_gets_exactly_the_winner(servers: tuple[Server, S
     chat = first.chat(script(*steps), provider="scripted")
     winners = [_round(first, deciders) for _ in range(ROUNDS)]
     assert until(lambda: first.run(chat)["status"] == "completed")
-    done = {file.name: len(file.read_text().splitlines()) for file in servers[0].var.rglob("*-[0-9]*") if file.is_file()}
+    done = {
+        file.name: len(file.read_text().splitlines()) for file in servers[0].var.rglob("*-[0-9]*") if file.is_file()
+    }
     assert done == {f"{action}-{n}": 1 for n, action in enumerate(winners)}
     stored = Counter(row["item"] for row in first.all("/resolutions/"))
     assert (len(stored), max(stored.values())) == (ROUNDS, 1)

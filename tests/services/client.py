@@ -65,7 +65,9 @@ class Client:
         return [item for message in self.snapshot(chat)["messages"] for item in message["items"]]
 
     def pending(self, count: int = 1) -> list[Any]:
-        return until(lambda: found if len(found := self.get("/approvals/", state="pending")["results"]) >= count else None)
+        return until(
+            lambda: found if len(found := self.get("/approvals/", state="pending")["results"]) >= count else None
+        )
 
     def decide(self, item: Any, action: str = "approve", **more: Any) -> httpx.Response:
         return self.post(f"/approvals/{item['id']}/decision/", {"action": action, "digest": item["digest"], **more})
