@@ -67,6 +67,12 @@ def tame(text: Any) -> SafeString:
 
 
 @register.filter
+def exact(text: Any) -> SafeString:
+    """Escaped so that a script reads every character back: browsers turn a bare carriage return into a line feed."""
+    return mark_safe(escape(str(text)).replace("\r", "&#13;"))
+
+
+@register.filter
 def command(text: Any) -> SafeString:
     return mark_safe(visible.command(str(text)))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -120,8 +119,3 @@ def pids_in(path: Path, count: int, seconds: float = 10) -> list[int]:
             return [int(pid) for pid in found]
         assert time.monotonic() < end, f"only {found} of {count} processes started"
         time.sleep(0.01)
-
-
-async def open_for_reading(fifo: Path) -> int:
-    """The reading end of a fifo, which does not wait for a writer."""
-    return os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)

@@ -243,4 +243,4 @@ async def test_the_rehearsal_shows_everything(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr("agentchat.providers.scripted.player.asyncio.sleep", at_once)
     output = await say("rehearsal", tmp_path, FakeOutput(decide))
     assert {"text", "tool", "tool_output", "approve", "plan"} <= {kind for kind, _ in output.calls}
-    assert 5 < waited < 20 and output.usage and "Stop here" in output.said
+    assert 10 < waited < 20 and output.usage and "Stop here" in output.said

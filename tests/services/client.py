@@ -14,9 +14,9 @@ from tests.services.server import Server
 class Client:
     """Signed in by the printed link, as the owner."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, link: str = "") -> None:
         self.http = httpx.Client(base_url=server.url, timeout=30)
-        link = server.link
+        link = link or server.link
         self.http.get(link)
         answer = self.http.post(link, data={"csrfmiddlewaretoken": self.csrf}, headers={"Referer": link})
         assert answer.status_code == 302, answer.text

@@ -103,9 +103,9 @@ async function redraw(card, answer, action, replace) {
   else if (answer.status !== 200) query.set('tried', action);
   if (card.closest('[data-inbox]')) query.set('in', 'inbox');
   const chat = card.closest('[data-chat-of-card]')?.dataset.chatOfCard ?? document.body.dataset.chat;
-  const old = card.closest('.piece');
   const drawn = (await fragment(`/chats/${chat}/items/${card.dataset.card}/fragment/?${query}`))?.querySelector('.piece');
-  if (drawn && old.isConnected) replace(old, drawn, answer);
+  const old = document.querySelector(`.piece[data-item="${card.dataset.card}"]`); // an event may have redrawn it
+  if (drawn && old && Number(drawn.dataset.seq) >= Number(old.dataset.seq ?? -1)) replace(old, drawn, answer);
 }
 
 function sending(card, button, on) {

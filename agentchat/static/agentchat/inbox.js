@@ -15,8 +15,8 @@ export async function refresh(keepCard = true) {
   const again = card && drawn.querySelector(`.peek [data-item="${card.dataset.item}"] .card`);
   const same = again?.dataset.state === card?.querySelector('.card')?.dataset.state;
   const focused = document.activeElement?.closest('.item .q')?.dataset.openCard;
-  box.replaceChildren(drawn);
-  if (keepCard && card && same) box.querySelector('.peek .piece')?.replaceWith(card);
+  if (keepCard && card && same) box.querySelector('.inbox-list').replaceWith(drawn.querySelector('.inbox-list'));
+  else box.replaceChildren(drawn); // moving the open card would take the focus from it
   if (inbox() && view) inbox().dataset.view = view;
   if (focused) box.querySelector(`[data-open-card="${focused}"]`)?.focus();
 }

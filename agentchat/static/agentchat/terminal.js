@@ -21,7 +21,7 @@ export function append(term, text) {
   if (!pre) return;
   const open = pre.querySelector('[data-line]');
   const inner = pre.scrollHeight - pre.clientHeight - pre.scrollTop < 24;
-  const lines = ((open.raw ?? open.textContent) + text).split('\n');
+  const lines = ((open.raw ?? open.dataset.raw) + text).split('\n');
   open.raw = lines.pop();
   if (open.raw.length > KEEP) open.raw = open.raw.slice(Math.max(open.raw.lastIndexOf('\r'), open.raw.length - KEEP));
   if (lines.length) open.before(lines.slice(-KEEP).map(shown).join('\n') + '\n');
