@@ -42,7 +42,7 @@ def test_the_inbox_decides_by_keys_and_goes_to_the_next(server: Server, desktop:
         page.locator(PENDING).wait_for()
     page.goto(f"{server.url}/approvals/")
     expect(page).to_have_title("(2) Inbox · agentchat")
-    page.locator('.item:not([data-settled]) .q').first.focus()
+    page.locator(".item:not([data-settled]) .q").first.focus()
     page.keyboard.press("Enter")
     expect(page.locator(".peek h2")).to_be_focused()
     expect(page.locator(".peek .cmd")).to_contain_text("echo one")
@@ -134,7 +134,9 @@ def test_the_draft_survives_a_reload(server: Server, desktop: Page) -> None:
 def test_live_output_is_shown_as_a_terminal_shows_it(server: Server, desktop: Page) -> None:
     page = desktop
     sign_in(page, server)
-    start_chat(page, server, r"for n in 1 2 3 4 5 6; do printf '\r%d of 6' $n; sleep .4; done; printf '\n\033[31mred\033[0m\n'")
+    start_chat(
+        page, server, r"for n in 1 2 3 4 5 6; do printf '\r%d of 6' $n; sleep .4; done; printf '\n\033[31mred\033[0m\n'"
+    )
     allow(page)
     expect(page.locator("[data-line]")).to_have_text("3 of 6")
     expect(page.locator(".term .r")).to_have_text("red")

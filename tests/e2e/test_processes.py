@@ -38,7 +38,7 @@ async def test_what_runs_in_one_process_is_seen_in_the_other(postgres: Any, redi
         events: list[dict[str, Any]] = []
         for server in (two, one):
             heard = await hear(server, client, chat, "chat.changed", lambda: client.say(chat, "parallel"))
-            events = heard if not events else events
+            events = events or heard
         assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
 
 
@@ -46,12 +46,25 @@ async def test_uvicorn_serves_the_same_by_its_lifespan() -> None:
     with Server() as base:
         base.stop()
         port = free_port()
-        command = [sys.executable, "-m", "uvicorn", "project.asgi:application", "--port", str(port), "--ws", "websockets-sansio"]
-        with subprocess.Popen(command, cwd=ROOT, env=base.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        command = [
+            sys.executable,
+            "-m",
+            "uvicorn",
+            "project.asgi:application",
+            "--port",
+            str(port),
+            "--ws",
+            "websockets-sansio",
+        ]
+        with subprocess.Popen(
+            command, cwd=ROOT, env=base.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        ) as process:
             try:
                 other = Server(var=base.var, port=port)
                 wait_until(other.healthy, process, base.log_file, what="uvicorn", seconds=30)
-                link = base.manage("shell", "-c", "from agentchat.services import signin; print(signin.token(signin.owner()))")
+                link = base.manage(
+                    "shell", "-c", "from agentchat.services import signin; print(signin.token(signin.owner()))"
+                )
                 client = Client(other, f"{other.url}/accounts/link/{link.stdout.split()[-1]}/")
                 chat = client.chat("echo by-uvicorn")
                 [asked] = client.pending()
@@ -60,4 +73,3 @@ async def test_uvicorn_serves_the_same_by_its_lifespan() -> None:
             finally:
                 process.send_signal(signal.SIGTERM)
                 assert process.wait(20) in (0, -signal.SIGTERM)
-

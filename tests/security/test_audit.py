@@ -57,7 +57,13 @@ async def test_the_orm_refuses_too(output: Any, owner: Any, in_db: Any) -> None:
         await in_db(row.delete)
 
 
-@pytest.mark.parametrize("change", ["UPDATE agentchat_resolution SET reason = 'forged' WHERE id = {id}", "DELETE FROM agentchat_resolution WHERE id = {id}"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE agentchat_resolution SET reason = 'forged' WHERE id = {id}",
+        "DELETE FROM agentchat_resolution WHERE id = {id}",
+    ],
+)
 async def test_what_happens_behind_our_back_is_found(output: Any, owner: Any, in_db: Any, change: str) -> None:  # noqa: F811
     """With the triggers gone (a database superuser can do that) the chain still tells."""
     rows = await three(output, owner, in_db)

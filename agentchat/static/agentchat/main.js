@@ -1,8 +1,12 @@
 // What runs on every page of a signed-in person; the chat and the inbox bring their own parts.
 
 import { fragment } from './api.js';
+import * as card from './card.js';
+import * as composer from './composer.js';
+import * as inbox from './inbox.js';
 import * as scroll from './scroll.js';
 import { listen } from './socket.js';
+import * as transcript from './transcript.js';
 import { alarm, count } from './words.js';
 
 const chat = document.body.dataset.chat;
@@ -32,8 +36,7 @@ async function lookAtSide() {
   if (again) { again = false; lookAtSide(); }
 }
 
-async function startChat() {
-  const [transcript, card, composer] = await Promise.all([import('./transcript.js'), import('./card.js'), import('./composer.js')]);
+function startChat() {
   card.start((old, drawn) => scroll.changing(() => transcript.swap(old, drawn)));
   composer.start(chat);
   const banner = document.getElementById('offline');
@@ -52,21 +55,19 @@ async function startChat() {
   banner.querySelector('[data-reconnect]').addEventListener('click', () => socket.again());
 }
 
-async function startInbox() {
-  const [inbox, card] = await Promise.all([import('./inbox.js'), import('./card.js')]);
+function startInbox() {
   inbox.start();
-  card.start((old, drawn) => inbox.decided(old, drawn));
-  return inbox.refresh;
+  card.start(inbox.decided);
 }
 
 if (sideList) {
-  const refresh = onInbox ? await startInbox() : null;
-  if (chat) await startChat();
+  if (onInbox) startInbox();
+  if (chat) startChat();
   let first = true;
   listen(() => '/ws/inbox/', (frame) => {
     count(frame.pending);
     if (first) { first = false; return; }
     lookAtSide();
-    refresh?.();
+    if (onInbox) inbox.refresh();
   });
 }
