@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from functools import partial
 from typing import Any
 
 import pytest
@@ -54,7 +55,7 @@ async def test_s17_two_thousand_progress_frames_are_one_line(output: Output, in_
         await output.tool_output("c", raw[start : start + 1000])
     await output.tool("c", "shell", {}, done=True)
     await output.flush(force=True)
-    rows = await in_db(lambda: list(OutputItem.objects.all()))
+    rows = await in_db(lambda: list(OutputItem.objects.order_by("position")))
     assert len(rows) == 2
     assert rows[1].text == raw
     assert terminal.plain(raw).split("\n") == ["Downloading 100%", "Done", "OK", "aXc"]
@@ -93,6 +94,10 @@ def ended(found: list[dict[str, Any]]) -> bool:
     return any(event["kind"] == "run.changed" and event["changes"].get("ended_at") for event in found)
 
 
+def enough_or_ended(count: int, found: list[dict[str, Any]]) -> bool:
+    return ended(found) or len(found) > count
+
+
 async def test_s21_a_burst_of_1500_deltas_and_a_request_arrive_complete(server: Server) -> None:
     client = Client(server)
     empty = client.post("/chats/", {"provider": "scripted"}).json()["id"]
@@ -118,12 +123,11 @@ async def test_s22_cut_and_reconnected_twice_nothing_is_doubled_or_missing(serve
     client.say(chat, script(*steps))
     heard: list[dict[str, Any]] = []
     for enough in (90, 200, 10_000):
-        heard += await read_all(
-            server, client, chat, heard[-1]["seq"] if heard else 0,
-            lambda found, enough=enough - len(heard): ended(found) or len(found) > enough,
-        )  # fmt: skip
+        after = heard[-1]["seq"] if heard else 0
+        part = await read_all(server, client, chat, after, partial(enough_or_ended, enough))
+        heard += part
         await asyncio.sleep(0.3)
-        if ended(heard):
+        if ended(part):
             break
     if heard[-1]["kind"] != "chat.changed":
         heard += await read_all(server, client, chat, heard[-1]["seq"], lambda found: bool(found))
