@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from typing import Any
 
 from channels.auth import AuthMiddlewareStack
 from channels.routing import ProtocolTypeRouter, URLRouter
-from channels.security.websocket import AllowedHostsOriginValidator
+from channels.security.websocket import WebsocketDenier
+from django.conf import settings
+from django.core.exceptions import DisallowedHost
+from django.core.handlers.asgi import ASGIRequest
 from django.urls import path
 
 from agentchat.consumers import ChatConsumer, InboxConsumer
@@ -31,6 +35,27 @@ async def lifespan(scope: Any, receive: Any, send: Any) -> None:
             return
 
 
+class OwnPagesOnly:
+    """Refuses a socket (403) whose Host or Origin Django would refuse for a form: another port is another site."""
+
+    def __init__(self, application: Any) -> None:
+        self._application = application
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> Any:
+        application = self._application if _is_own(scope) else WebsocketDenier.as_asgi()
+        return await application(scope, receive, send)
+
+
+def _is_own(scope: Any) -> bool:
+    scheme = "https" if scope.get("scheme") == "wss" else "http"
+    request = ASGIRequest({**scope, "method": "GET", "scheme": scheme, "query_string": b""}, BytesIO())
+    try:
+        own = f"{request.scheme}://{request.get_host()}"
+    except DisallowedHost:
+        return False
+    return request.headers.get("Origin") in (own, *settings.CSRF_TRUSTED_ORIGINS)
+
+
 def build(http: Any) -> Any:
-    sockets = AllowedHostsOriginValidator(AuthMiddlewareStack(URLRouter(websocket_urlpatterns)))
+    sockets = OwnPagesOnly(AuthMiddlewareStack(URLRouter(websocket_urlpatterns)))
     return ProtocolTypeRouter({"http": http, "websocket": sockets, "lifespan": lifespan})
