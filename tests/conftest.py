@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tests.services.postgres import Postgres
     from tests.services.redis import Redis
 
-_STARTS_SERVICES = {"postgres", "postgres_url", "redis_server", "redis_url", "server"}
+_STARTS_SERVICES = {"servers", "postgres", "postgres_url", "redis_server", "redis_url", "server"}
 _DRIVES_BROWSER = {"browser", "desktop", "phone"}
 
 

@@ -35,7 +35,7 @@ def redeem(token: str, request: HttpRequest) -> Any:
         raise NotFound("This link works only in a browser on the machine on which agentchat runs.")
     try:
         pk, stamp = signing.loads(token, salt=SALT, max_age=MAX_AGE)
-    except (signing.BadSignature, ValueError) as error:
+    except (signing.BadSignature, ValueError, TypeError) as error:
         raise NotFound("This link is not valid, or too old. Start the server again to get a new one.") from error
     user = get_user_model().objects.filter(pk=pk, is_active=True).first()
     if user is None or _stamp(user.last_login) != stamp or not _use(user):

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from typing import Any
 
+import pytest
 import websockets
 
 from tests.services.client import Client
@@ -42,6 +43,7 @@ async def test_what_runs_in_one_process_is_seen_in_the_other(postgres: Any, redi
         assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
 
 
+@pytest.mark.services
 async def test_uvicorn_serves_the_same_by_its_lifespan() -> None:
     with Server() as base:
         base.stop()

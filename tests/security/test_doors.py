@@ -161,6 +161,7 @@ def test_every_page_has_a_strict_policy_and_nothing_inline(client: Client, path:
         assert not re.search(r"<script(?![^>]*src=)|<style|\sstyle=|\son\w+=", answer.text)
 
 
+@pytest.mark.slow
 def test_the_production_settings_pass_djangos_check(tmp_path: Any) -> None:
     environment = os.environ | {
         "AGENTCHAT_VAR": str(tmp_path), "AGENTCHAT_PRODUCTION": "1", "ALLOWED_HOSTS": "chat.example.org",

@@ -96,11 +96,6 @@ def test_what_was_signed_for_something_else_is_no_link(owner: Any, salt: str) ->
     assert press(owner, signing.dumps([owner.pk, ""], salt=salt)) == (404, False)
 
 
-@pytest.mark.parametrize("said", ["x", [], [1, "", 3], {"a": 1}, None, 7])
-def test_a_signed_link_of_another_shape_is_refused(owner: Any, said: Any) -> None:
-    assert press(owner, signing.dumps(said, salt=signin.SALT)) == (404, False)
-
-
 @pytest.mark.parametrize("before", ["never signed in", "signed in before"])
 def test_of_many_at_once_one_gets_in(owner: Any, before: str) -> None:
     if before == "signed in before":
