@@ -170,14 +170,15 @@ def admin_paths(world: World) -> list[str]:
     paths = []
     for path in (one for one in ALL if one.startswith("/admin/")):
         model = path.split("/")[3] if path.count("/") > 3 else ""
-        paths.append(re.sub(r"<path:object_id>", str(_object(model, world)), path))
+        paths.append(re.sub(r"<path:object_id>|<id>", str(_object(model, world)), path))
     named = r"<\w+:(\w+)>|\(\?P<(\w+)>[^)]*\)"
     return [re.sub(named, lambda match: str(names[match[1] or match[2]]), path) for path in paths]
 
 
 def _object(model: str, world: World) -> Any:
     known = {"chat": world.chat, "message": world.message, "outputitem": world.item, "run": world.run,
-             "pendingapproval": world.item, "resolution": Resolution.objects.get(), "user": world.owner}  # fmt: skip
+             "pendingapproval": world.item, "resolution": Resolution.objects.get(), "user": world.owner,
+             "<int:content_type_id>": world.chat}  # fmt: skip
     return known[model].pk if model in known else 1
 
 
