@@ -13,7 +13,7 @@ from agentchat.exceptions import AlreadyResolved, Expired, Stopped
 from agentchat.models import Chat, Message, OutputItem, Resolution, Run
 from agentchat.services import chats, runs, snapshot
 from agentchat.services.output import Output
-from tests.core.test_output import decide, items, pending
+from tests.core.helpers import decide, items, pending
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.databases]
 

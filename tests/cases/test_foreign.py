@@ -9,7 +9,7 @@ from django.test import Client
 
 from agentchat.models import Chat, OutputItem, Resolution, Run
 from agentchat.services.output import Output
-from tests.core.test_output import pending
+from tests.core.helpers import pending
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.databases]
 

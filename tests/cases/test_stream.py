@@ -15,7 +15,7 @@ from agentchat.rendering import terminal
 from agentchat.rendering.markdown import render
 from agentchat.services import snapshot
 from agentchat.services.output import Output
-from tests.core.test_output import events
+from tests.core.helpers import events
 from tests.e2e.conftest import script
 from tests.reducer import apply
 from tests.services.client import Client, until

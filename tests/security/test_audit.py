@@ -12,7 +12,7 @@ from django.db import DatabaseError, connection, transaction
 from agentchat.models import Receipt, Resolution, triggers
 from agentchat.services import chain
 from tests.core.conftest import chat, in_db, journal, output, owner  # noqa: F401  (fixtures)
-from tests.core.test_output import decide, pending
+from tests.core.helpers import decide, pending
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.databases]
 

@@ -22,7 +22,7 @@ from tests import made
 pytestmark = [pytest.mark.django_db, pytest.mark.databases]
 
 METHODS = ("get", "post", "put", "patch", "delete")
-EVIL = "</script><script>alert(1)</script><svg onload=alert(1)><i style=\"color:red\">x</i> [y](javascript:alert(1))"
+EVIL = '</script><script>alert(1)</script><svg onload=alert(1)><i style="color:red">x</i> [y](javascript:alert(1))'
 
 
 def routes(of: Any = None, before: str = "") -> Iterator[str]:
@@ -240,7 +240,8 @@ def test_a_foreign_host_is_refused_on_every_route(world: World, host: str) -> No
 
 
 @pytest.mark.parametrize(
-    "origin", ["https://evil.example", "null", "http://testserver.evil.example", "https://testserver", "http://testserver:9"]
+    "origin",
+    ["https://evil.example", "null", "http://testserver.evil.example", "https://testserver", "http://testserver:9"],
 )
 def test_a_form_of_another_site_is_refused(world: World, origin: str) -> None:
     client = Client(enforce_csrf_checks=True)
@@ -251,5 +252,7 @@ def test_a_form_of_another_site_is_refused(world: World, origin: str) -> None:
         answer = client.post(path, {"csrfmiddlewaretoken": token}, headers={"Origin": origin, "X-CSRFToken": token})
         assert answer.status_code == 403, path
     assert state() == before
-    own = client.post("/settings/look/", {"theme": "dark"}, headers={"Origin": "http://testserver", "X-CSRFToken": token})
+    own = client.post(
+        "/settings/look/", {"theme": "dark"}, headers={"Origin": "http://testserver", "X-CSRFToken": token}
+    )
     assert own.status_code == 302
