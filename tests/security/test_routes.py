@@ -178,7 +178,7 @@ def admin_paths(world: World) -> list[str]:
 def _object(model: str, world: World) -> Any:
     known = {"chat": world.chat, "message": world.message, "outputitem": world.item, "run": world.run,
              "pendingapproval": world.item, "resolution": Resolution.objects.get(), "user": world.owner,
-             "<int:content_type_id>": world.chat}  # fmt: skip
+             "<path:content_type_id>": world.chat}  # fmt: skip
     return known[model].pk if model in known else 1
 
 
