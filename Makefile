@@ -5,10 +5,11 @@ BIN := $(VENV)/bin
 RUN_READY := $(VENV)/.ready-to-run
 DEV_READY := $(VENV)/.ready-to-develop
 WORKERS ?= auto
+NEWEST ?= python3
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run dev check test lock screenshots clean
+.PHONY: help run dev check test newest lock screenshots clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +32,14 @@ test: $(DEV_READY) ## All tests, and those of the database once more on PostgreS
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 	$(BIN)/python -m tests.services.with_postgres -- \
 		$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m databases
+
+newest: $(DEV_READY) ## The fast tests on the newest Django, by NEWEST (python3) as its Python
+	$(BIN)/uv venv --quiet --clear --python $(NEWEST) $(VENV)/newest
+	sed 's/^django>=5.2,<5.3/django/' requirements.in > $(VENV)/newest.in
+	grep -v '^-' requirements-dev.in >> $(VENV)/newest.in
+	$(BIN)/uv pip install --quiet --python $(VENV)/newest/bin/python -r $(VENV)/newest.in
+	$(VENV)/newest/bin/python -m django --version
+	$(VENV)/newest/bin/python -m pytest -q -n $(WORKERS) --dist loadfile -m "not (services or browser or slow)"
 
 lock: $(DEV_READY) ## Write the exact versions into requirements*.txt (UPGRADE=1: the newest ones)
 	for name in requirements requirements-dev; do \

@@ -4,6 +4,7 @@ the end."""
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from daphne.endpoints import build_endpoint_description_strings
@@ -20,8 +21,8 @@ reactor: Any = twisted_reactor
 """Typed loosely: which reactor it is (that of asyncio) is settled at run time, by importing daphne.server first."""
 
 
-def serve(host: str, port: int) -> None:
-    """Blocks until SIGTERM or SIGINT."""
+def serve(host: str, port: int, ready: Callable[[], None]) -> None:
+    """Blocks until SIGTERM or SIGINT. `ready` is called once the port is open."""
     server = Server(
         import_string(settings.ASGI_APPLICATION),
         endpoints=build_endpoint_description_strings(host=host, port=port),
@@ -31,6 +32,7 @@ def serve(host: str, port: int) -> None:
     loop = reactor._asyncioEventloop
     asyncio.set_event_loop(loop)
     loop.run_until_complete(lifecycle.start())
+    reactor.callWhenRunning(ready)
     reactor.addSystemEventTrigger("before", "shutdown", _drain)
     server.run()
 

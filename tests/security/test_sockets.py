@@ -13,6 +13,7 @@ import pytest
 import websockets
 from websockets.sync.client import connect
 
+from agentchat import routing
 from tests.services.client import Client
 from tests.services.server import Server
 
@@ -142,3 +143,29 @@ def test_another_path_is_refused(server: Server, ada: Client) -> None:
     host = f"127.0.0.1:{server.port}"
     for path in ("/ws/", "/ws/chats/", "/ws/chats/not-an-id/", "/ws/users/1/", "/"):
         assert handshake(server, ada, host, f"http://{host}", path) not in (101, 200)
+
+
+@pytest.mark.parametrize(
+    ("origin", "proto", "own"),
+    [
+        ("https://chat.example.org", "https", True),
+        ("https://friend.example.org", "https", True),
+        ("http://chat.example.org", "https", False),
+        ("https://chat.example.org:8443", "https", False),
+        ("https://chat.example.org", "http", False),
+        ("https://other.example.org", "https", False),
+    ],
+)
+def test_behind_tls_the_rule_is_that_of_forms(settings: Any, origin: str, proto: str, own: bool) -> None:
+    settings.ALLOWED_HOSTS = ["chat.example.org"]
+    settings.CSRF_TRUSTED_ORIGINS = ["https://friend.example.org"]
+    settings.SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+    headers = {"host": "chat.example.org", "origin": origin, "x-forwarded-proto": proto}
+    scope = {
+        "type": "websocket",
+        "scheme": "ws",
+        "path": "/ws/inbox/",
+        "query_string": b"\xff",
+        "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+    }
+    assert routing._is_own(scope) is own

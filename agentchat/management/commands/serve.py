@@ -31,18 +31,19 @@ class Command(BaseCommand):
         call_command("migrate", verbosity=0, interactive=False)
         if settings.PRODUCTION:
             call_command("collectstatic", verbosity=0, interactive=False)
-        if os.environ.get(CHILD) != "again":
-            self._greet(host, port)
+        from agentchat.services import signin
         from agentchat.supervisor import daphne
 
-        daphne.serve(host, port)
+        again = os.environ.get(CHILD) == "again"
+        token = "" if again else signin.token(signin.owner())
+        daphne.serve(host, port, ready=lambda: self._greet(host, port, token))
 
-    def _greet(self, host: str, port: int) -> None:
-        from agentchat.services import signin
-
+    def _greet(self, host: str, port: int, token: str) -> None:
+        """After the port is open, so that the link works as soon as it can be read."""
         base = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-        link = f"{base}/accounts/link/{signin.token(signin.owner())}/"
-        self.stdout.write(f"agentchat runs at {base}/\n\nSign in (works once, on this machine):\n  {link}\n")
+        self.stdout.write(f"agentchat runs at {base}/\n")
+        if token:
+            self.stdout.write(f"\nSign in (works once, on this machine):\n  {base}/accounts/link/{token}/\n")
         self.stdout.write("Stop it with Ctrl-C.\n")
         self.stdout.flush()
 
