@@ -9,7 +9,7 @@ NEWEST ?= python3
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run dev check test newest lock screenshots clean
+.PHONY: help run dev check test bench newest lock screenshots clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ newest: $(DEV_READY) ## The fast tests on the newest Django, by NEWEST (python3)
 	$(BIN)/uv pip install --quiet --python $(VENV)/newest/bin/python -r $(VENV)/newest.in
 	$(VENV)/newest/bin/python -m django --version
 	$(VENV)/newest/bin/python -m pytest -q -n $(WORKERS) --dist loadfile -m "not (services or browser or slow)"
+
+bench: $(RUN_READY) ## Measure what streaming and waiting cost, beside their bars
+	$(BIN)/python -m bench.run
 
 lock: $(DEV_READY) ## Write the exact versions into requirements*.txt (UPGRADE=1: the newest ones)
 	for name in requirements requirements-dev; do \

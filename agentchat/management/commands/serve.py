@@ -36,6 +36,8 @@ class Command(BaseCommand):
 
         again = os.environ.get(CHILD) == "again"
         token = "" if again else signin.token(signin.owner())
+        if CHILD in os.environ:
+            _demonstrate(signin.owner())
         daphne.serve(host, port, ready=lambda: self._greet(host, port, token))
 
     def _greet(self, host: str, port: int, token: str) -> None:
@@ -46,6 +48,19 @@ class Command(BaseCommand):
             self.stdout.write(f"\nSign in (works once, on this machine):\n  {base}/accounts/link/{token}/\n")
         self.stdout.write("Stop it with Ctrl-C.\n")
         self.stdout.flush()
+
+
+DEMONSTRATION = (("shell", "ls -la"), ("scripted", "markdown"), ("scripted", "parallel"), ("scripted", "rehearsal"))
+
+
+def _demonstrate(owner: Any) -> None:
+    """For developers: a few chats to look at, if there are none."""
+    from agentchat.services import chats
+
+    if not owner.chats.exists():
+        for provider, text in DEMONSTRATION:
+            chat = chats.create(user=owner, provider=provider)
+            chats.post(user=owner, chat_id=chat.pk, text=text)
 
 
 def _require_free(host: str, port: int) -> None:
