@@ -106,6 +106,8 @@ class InboxConsumer(SendingConsumer):
         try:
             while True:
                 await changed.wait()
+                if hub.is_closed:
+                    return
                 changed.clear()
                 pending = await process.current().run(lists.pending_count, self.scope["user"])
                 await self.send(json.dumps({"type": "inbox", "pending": pending}))

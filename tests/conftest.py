@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from tests.services.redis import Redis
 
 _STARTS_SERVICES = {"servers", "postgres", "postgres_url", "redis_server", "redis_url", "server"}
+_LONG = ("test_tamper.py", "test_routes.py", "test_markdown_stream.py", "test_properties.py", "test_audit.py")
+"""Files that together take most of the time of the fast tests; `make check` leaves them to `make test`."""
 _DRIVES_BROWSER = {"browser", "desktop", "phone"}
 
 
@@ -40,6 +42,8 @@ def pytest_unconfigure() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         used = set(getattr(item, "fixturenames", ()))
+        if item.path.name in _LONG:
+            item.add_marker("slow")
         if used & _STARTS_SERVICES:
             item.add_marker("services")
         if used & _DRIVES_BROWSER:

@@ -53,12 +53,18 @@ class Hub:
         for room in list(self._rooms.values()):
             for outbox in list(room.outboxes):
                 outbox.close()
+        for topic in list(self._listeners):
+            self.signal(topic)
         tasks = [room.healing for room in self._rooms.values() if room.healing]
         if self._comparing:
             tasks.append(self._comparing)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+    @property
+    def is_closed(self) -> bool:
+        return self._closed
 
     # Viewers
 

@@ -54,30 +54,28 @@ class Asking:
         chat, _ = self._writer.loaded()
         mode = self._mode or chat.approval_mode
         asks = permissions.requires_approval(mode, wanted["name"], facts, chat.workspace)
-        piece = await self._record(wanted, facts, timeout if asks else None, asks)
+        expires_at = await process.current().run(_in, timeout) if asks and timeout is not None else None
+        piece, entry = self._record(wanted, facts, expires_at, asks)
         if asks:
-            resolution = await self._wait(piece)
+            resolution = await self._wait(piece, entry)
         else:
+            await self._writer.commit(entry)
             resolution = await process.current().run(approvals.allow_by_mode, piece.id)
         return await self._deliver(piece, resolution, keep_open)
 
     # Recording
 
-    async def _record(self, wanted: calls.Columns, facts: Any, timeout: float | None, asks: bool) -> Piece:
-        """The card is in the database before anybody sees it."""
-        columns: dict[str, Any] = {"request": facts}
-        if timeout is not None:
-            columns["expires_at"] = await process.current().run(_in, timeout)
-        columns["status"] = ItemStatus.PENDING if asks else ItemStatus.IN_PROGRESS
-        piece, entry = self._entry(wanted, columns)
+    def _record(
+        self, wanted: calls.Columns, facts: Any, expires_at: datetime | None, asks: bool
+    ) -> tuple[Piece, Entry]:
+        """The request and what the database has to be told; the card is stored before anybody sees it."""
+        status = ItemStatus.PENDING if asks else ItemStatus.IN_PROGRESS
+        piece, entry = self._entry(wanted, {"request": facts, "expires_at": expires_at, "status": status})
         if asks:
             requested = {"item": str(piece.id), "message": str(self._writer.message_id)}
             entry.events.append(event(Kind.APPROVAL_REQUESTED, **requested))
             self._wait_in_run(entry)
-        await self._writer.commit(entry)
-        if asks:
-            process.signal(f"user:{self._writer.loaded()[0].owner_id}")
-        return piece
+        return piece, entry
 
     def _entry(self, wanted: calls.Columns, columns: dict[str, Any]) -> tuple[Piece, Entry]:
         """The request belongs to the open call of its id, if that has not asked yet; else it is a call of its own."""
@@ -104,13 +102,20 @@ class Asking:
 
     # Waiting
 
-    async def _wait(self, piece: Piece) -> Resolution:
+    async def _wait(self, piece: Piece, entry: Entry) -> Resolution:
         try:
+            await self._writer.commit(entry)
+            process.signal(f"user:{self._writer.loaded()[0].owner_id}")
             return await waiting.wait(piece.id, self._writer.chat_id, piece.row.expires_at, self._check)
         except BaseException:
             self._open -= 1
-            await asyncio.shield(asyncio.ensure_future(process.current().run(_withdraw, piece.id)))
+            await asyncio.shield(asyncio.ensure_future(self._withdraw(piece)))
             raise
+
+    async def _withdraw(self, piece: Piece) -> None:
+        """Once the request is stored (it may still be on its way), close it: nobody waits any more."""
+        await process.current().writer.settled(self._writer.chat_id)
+        await process.current().run(_withdraw, piece.id)
 
     # Delivering
 

@@ -4,6 +4,7 @@ the end."""
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,8 @@ from twisted.internet.defer import Deferred
 from agentchat.supervisor import lifecycle
 
 DRAIN_SECONDS = 20
+CLOSE_SECONDS = 2
+"""For sockets to be closed (1001) and for answers that wait."""
 reactor: Any = twisted_reactor
 """Typed loosely: which reactor it is (that of asyncio) is settled at run time, by importing daphne.server first."""
 
@@ -26,6 +29,7 @@ def serve(host: str, port: int, ready: Callable[[], None]) -> None:
     server = Server(
         import_string(settings.ASGI_APPLICATION),
         endpoints=build_endpoint_description_strings(host=host, port=port),
+        signal_handlers=False,
         application_close_timeout=5,
         verbosity=0,
     )
@@ -33,8 +37,26 @@ def serve(host: str, port: int, ready: Callable[[], None]) -> None:
     asyncio.set_event_loop(loop)
     loop.run_until_complete(lifecycle.start())
     reactor.callWhenRunning(ready)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, _end, server)
     reactor.addSystemEventTrigger("before", "shutdown", _drain)
     server.run()
+
+
+def _end(server: Any) -> None:
+    """Drain first: daphne cuts off what is open as soon as it stops, before any socket could be told."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, lambda: None)
+    leaving = asyncio.ensure_future(_leave(server))
+    leaving.add_done_callback(lambda _: server.stop())
+
+
+async def _leave(server: Any) -> None:
+    async with asyncio.timeout(DRAIN_SECONDS):
+        await lifecycle.stop()
+    still = [details.get("application_instance") for details in server.connections.values()]
+    if any(still):
+        await asyncio.wait(filter(None, still), timeout=CLOSE_SECONDS)
 
 
 def _drain() -> Deferred[None]:

@@ -64,6 +64,18 @@ async def test_the_card_is_stored_before_it_is_shown(output: Output, chat: Any, 
     await asyncio.gather(asking, return_exceptions=True)
 
 
+async def test_a_wait_that_is_cancelled_before_it_is_stored_leaves_no_card(output: Output, in_db: Any) -> None:
+    """At every step of the way there."""
+    for steps in range(12):
+        asking = asyncio.create_task(output.approve("shell", {"n": steps}))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+        await output.flush(force=True)
+        assert await in_db(OutputItem.objects.pending().count) == 0
+
+
 async def test_given_a_call_id_the_card_belongs_to_the_call(output: Output, owner: Any, in_db: Any) -> None:
     await output.tool("c1", "shell", {"command": "x"})
     asking = asyncio.create_task(output.approve("shell", {"command": "x"}, call_id="c1"))
