@@ -10,6 +10,7 @@ from typing import Any
 
 from daphne.endpoints import build_endpoint_description_strings
 from daphne.server import Server
+from daphne.ws_protocol import WebSocketFactory, WebSocketProtocol
 from django.conf import settings
 from django.utils.module_loading import import_string
 from twisted.internet import reactor as twisted_reactor
@@ -18,10 +19,21 @@ from twisted.internet.defer import Deferred
 from agentchat.supervisor import lifecycle
 
 DRAIN_SECONDS = 20
+GOING_AWAY = 1001
 CLOSE_SECONDS = 2
 """For sockets to be closed (1001) and for answers that wait."""
 reactor: Any = twisted_reactor
 """Typed loosely: which reactor it is (that of asyncio) is settled at run time, by importing daphne.server first."""
+
+
+class _Socket(WebSocketProtocol):  # type: ignore[misc]  # it has no types
+    """Its own way to close allows only the codes of applications, and raises for that of a server that goes away."""
+
+    def serverClose(self, code: int | None = None) -> None:
+        if code == GOING_AWAY:
+            self.sendCloseFrame(code=code)
+        else:
+            super().serverClose(code)
 
 
 def serve(host: str, port: int, ready: Callable[[], None]) -> None:
@@ -33,6 +45,7 @@ def serve(host: str, port: int, ready: Callable[[], None]) -> None:
         application_close_timeout=5,
         verbosity=0,
     )
+    WebSocketFactory.protocol = _Socket
     loop = reactor._asyncioEventloop
     asyncio.set_event_loop(loop)
     loop.run_until_complete(lifecycle.start())

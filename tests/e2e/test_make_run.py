@@ -30,7 +30,7 @@ SECOND_START = 10
 def made_to_run(folder: Path) -> Iterator[Any]:
     """`make run` in a folder, as a newcomer types it."""
     port = free_port()
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith((*OURS, "DJANGO_"))}
     log = folder / "log"
     with log.open("wb") as out:
         process = subprocess.Popen(
