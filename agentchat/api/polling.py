@@ -1,6 +1,6 @@
 """Long polls: a view that looks, and looks again when something happened, until its time is over.
 
-Between two looks no thread and no database connection is held by us.
+Between two looks no database connection is held.
 """
 
 from __future__ import annotations

@@ -5,7 +5,6 @@ import time
 from typing import Any
 
 import pytest
-from asgiref.sync import sync_to_async
 from django.test import AsyncClient
 
 from agentchat.events import Via
@@ -81,7 +80,7 @@ async def _waiting(ada: Any, path: str) -> asyncio.Task[Any]:
 @pytest.mark.django_db(transaction=True)
 async def test_news_wake_who_waits(journal: Any, ada: Any, chat: Chat) -> None:
     waiting = await _waiting(ada, f"/chats/{chat.pk}/events/?after=0&wait=20")
-    await sync_to_async(chats.post)(user=ada, chat_id=chat.pk, text="Hello")
+    await asyncio.to_thread(chats.post, user=ada, chat_id=chat.pk, text="Hello")
     answer = await asyncio.wait_for(waiting, 5)
     assert answer.json()["events"][0]["kind"] == "message.added"
     assert str(chat.pk) not in journal.hub._listeners
@@ -91,7 +90,7 @@ async def test_news_wake_who_waits(journal: Any, ada: Any, chat: Chat) -> None:
 async def test_decision_wakes_who_waits(journal: Any, ada: Any, asked: OutputItem) -> None:
     waiting = await _waiting(ada, f"/approvals/{asked.pk}/?wait=20")
     decision = Decision("approve", asked.digest)
-    await sync_to_async(approvals.decide)(ada, asked.pk, decision, via=Via.API, proof="session:x")
+    await asyncio.to_thread(approvals.decide, ada, asked.pk, decision, via=Via.API, proof="session:x")
     answer = await asyncio.wait_for(waiting, 5)
     assert answer.json()["resolution"]["action"] == "approve"
 
@@ -99,5 +98,5 @@ async def test_decision_wakes_who_waits(journal: Any, ada: Any, asked: OutputIte
 @pytest.mark.django_db(transaction=True)
 async def test_deleting_the_chat_ends_the_wait(journal: Any, ada: Any, chat: Chat) -> None:
     waiting = await _waiting(ada, f"/chats/{chat.pk}/events/?after=0&wait=20")
-    await sync_to_async(chats.delete)(user=ada, chat_id=chat.pk)
+    await asyncio.to_thread(chats.delete, user=ada, chat_id=chat.pk)
     assert (await asyncio.wait_for(waiting, 5)).status_code == 404

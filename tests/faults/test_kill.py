@@ -7,6 +7,7 @@ import os
 import re
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -246,17 +247,22 @@ def test_sigterm_drains_and_says_so(server: Server) -> None:
     said = client.chat(streaming("message"), provider="scripted")
     until(lambda: counted(server, "message") >= 20)
     cookies = "; ".join(f"{name}={value}" for name, value in client.http.cookies.items())
-    with connect(
-        f"{server.ws_url}/ws/chats/{said}/", origin=server.url, additional_headers={"Cookie": cookies}
-    ) as socket:
-        assert json.loads(socket.recv(timeout=10))["type"] == "snapshot"
+    headers = {"Cookie": cookies}
+    with ExitStack() as stack:
+        sockets = [
+            stack.enter_context(connect(server.ws_url + path, origin=server.url, additional_headers=headers))
+            for path in (f"/ws/chats/{said}/", "/ws/inbox/")
+        ]
+        assert [json.loads(socket.recv(timeout=10))["type"] for socket in sockets] == ["snapshot", "inbox"]
         server.process.terminate()  # type: ignore[union-attr]
-        with pytest.raises(websockets.ConnectionClosed) as closed:
-            while True:
-                socket.recv(timeout=20)
-    assert closed.value.rcvd and closed.value.rcvd.code == 1001
+        for socket in sockets:
+            with pytest.raises(websockets.ConnectionClosed) as closed:
+                while True:
+                    socket.recv(timeout=20)
+            assert closed.value.rcvd and closed.value.rcvd.code == 1001
     assert server.process is not None and server.process.wait(30) == 0
     assert not left_over(f"{MARK}={run}") and not left_over("sleep\x0077777")
+    assert "Traceback" not in server.log()
     total = counted(server, "message")
     server.start()
     for chat in (waiting, running, said):

@@ -1,0 +1,3 @@
+from __future__ import annotations
+
+from tests.core.conftest import owner  # noqa: F401  (fixture)
