@@ -268,20 +268,20 @@ def examples(count: int) -> Any:
 def test_a_snapshot_and_what_follows_is_the_later_snapshot(runner: asyncio.Runner, owner: Any) -> None:
     seen: set[str] = set()
 
-    async def play(played: list[tuple[Any, ...]]) -> None:
-        chat = await db(chats.create, user=owner, provider="scripted")
+    async def play(mode: str, played: list[tuple[Any, ...]]) -> None:
+        chat = await db(chats.create, user=owner, provider="scripted", approval_mode=mode)
         await Game(owner, chat).play(played)
         await db(lambda: seen.update(Event.objects.filter(chat=chat).values_list("kind", flat=True)))
 
     @examples(100)
-    @given(st.lists(steps, min_size=1, max_size=30))
-    def check(played: list[tuple[Any, ...]]) -> None:
-        runner.run(play(played))
+    @given(st.sampled_from(["ask", "ask", "full"]), st.lists(steps, min_size=1, max_size=30))
+    def check(mode: str, played: list[tuple[Any, ...]]) -> None:
+        runner.run(play(mode, played))
 
     check()
     assert set(Kind) - seen == {Kind.CHAT_DELETED}
     causes = set(Resolution.objects.values_list("cause", flat=True))
-    assert {"person", "mode", "agent_gone"} <= causes
+    assert {"person", "mode", "agent_gone", "stopped"} <= causes
 
 
 def test_with_compaction_what_is_kept_is_enough(runner: asyncio.Runner, owner: Any, settings: Any) -> None:
