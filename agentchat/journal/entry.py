@@ -48,6 +48,8 @@ class Entry:
     events: list[Event] = field(default_factory=list)
     writes: list[Write] = field(default_factory=list)
     done: Callable[[Committed | Exception], None] | None = None
+    durable: bool = False
+    """Must survive a power failure too: the use of a decision, which must not happen twice."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,7 +79,7 @@ def _commit(entries: Sequence[Entry]) -> list[Result]:
     if connection.vendor == "postgresql" and not any(entry.writes for entry in entries):
         last = number(entries, counts)
         return _results(entries, counts, last)
-    with _transaction():
+    with _synchronous(any(entry.durable for entry in entries)), _transaction():
         last = number(entries, counts)
         results = _results(entries, counts, last)
         for entry, result in zip(entries, results, strict=True):
@@ -87,6 +87,19 @@ def _commit(entries: Sequence[Entry]) -> list[Result]:
                 for write in entry.writes:
                     _write(write, result.last)
     return results
+
+
+@contextmanager
+def _synchronous(durable: bool) -> Iterator[None]:
+    """The journal's connection to SQLite does not wait for the disk, unless something durable is in the commit."""
+    if not durable or connection.vendor != "sqlite" or connection.in_atomic_block:
+        yield
+        return
+    _execute("PRAGMA synchronous=FULL")
+    try:
+        yield
+    finally:
+        _execute("PRAGMA synchronous=NORMAL")
 
 
 @contextmanager

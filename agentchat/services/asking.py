@@ -123,7 +123,7 @@ class Asking:
         """The receipt is the only use of a decision: whoever comes second gets AlreadyDelivered and must not act."""
         now = await process.current().run(clock.now)
         receipt = Receipt(resolution=resolution, run_id=self._writer.run_id, worker=_worker(), delivered_at=now)
-        entry = Entry(self._writer.chat_id)
+        entry = Entry(self._writer.chat_id, durable=True)
         columns = {"resolution": resolution.pk, "run": receipt.run_id, "worker": receipt.worker, "delivered_at": now}
         entry.writes.append(Write(Receipt, None, columns, insert=True))
         delivered = {"item": str(piece.id), "receipt": receipt_of(receipt)}
@@ -137,8 +137,8 @@ class Asking:
 
     def _settle(self, piece: Piece, resolution: Resolution, entry: Entry, keep_open: bool) -> None:
         status = _STATUS[Action(resolution.action)]
-        if status == ItemStatus.IN_PROGRESS and not keep_open:
-            status = ItemStatus.COMPLETED
+        if status == ItemStatus.IN_PROGRESS:
+            status = self._reported(piece) if keep_open else ItemStatus.COMPLETED
         _join(entry, self._writer.pieces.change(piece, status=status))
         if resolution.cause != Cause.MODE:
             self._open -= 1
@@ -150,6 +150,11 @@ class Asking:
                 output_of_id=piece.id, status=ItemStatus.COMPLETED,
             )  # fmt: skip
             _join(entry, added)
+
+    def _reported(self, piece: Piece) -> ItemStatus:
+        """How the call ended, if its agent said so before the decision; else it goes on now."""
+        output = self._writer.pieces.output(piece)
+        return ItemStatus.IN_PROGRESS if output is None or output.is_open else ItemStatus(output.row.status)
 
 
 def _join(entry: Entry, other: Entry) -> None:

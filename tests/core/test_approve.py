@@ -7,8 +7,10 @@ import json
 from typing import Any
 
 import pytest
+from django.db import connection
 
 from agentchat.exceptions import Gone
+from agentchat.journal import store
 from agentchat.models import OutputItem, Receipt, Resolution, Run
 from agentchat.services import chats, snapshot
 from agentchat.services.output import Output
@@ -177,3 +179,23 @@ async def test_twenty_approvals_at_once_stay_consistent(output: Output, owner: A
     await output.flush(force=True)
     after = await in_db(snapshot.chat_snapshot, owner, chat.pk)
     assert apply(before, await events(in_db, chat, before["cursor"])) == after
+
+
+async def test_the_use_of_a_decision_waits_for_the_disk(
+    output: Output, owner: Any, in_db: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On SQLite the journal does not, except for receipts: a power failure must not let a decision be used twice."""
+    said: list[str] = []
+    execute = store._execute
+    monkeypatch.setattr(store, "_execute", lambda sql, *more: (said.append(sql), execute(sql, *more))[1])
+    asking = asyncio.create_task(output.approve("shell", {"command": "x"}))
+    [item] = await pending(in_db)
+    await output.text("meanwhile")
+    await output.flush(force=True)
+    assert not [sql for sql in said if "synchronous" in sql]
+    await decide(in_db, owner, item)
+    await asking
+    vendor = await in_db(lambda: connection.vendor)
+    at = next(number for number, sql in enumerate(said) if "agentchat_receipt" in sql)
+    levels = [sql for sql in said[:at] if "synchronous" in sql], [sql for sql in said[at:] if "synchronous" in sql]
+    assert vendor != "sqlite" or levels == (["PRAGMA synchronous=FULL"], ["PRAGMA synchronous=NORMAL"])

@@ -59,7 +59,7 @@ function key(e) {
 }
 
 function body(card, action) {
-  const made = { action, digest: card.dataset.digest, displayed_at: shownAt.toISOString() };
+  const made = { action, digest: card.dataset.digest, displayed_at: (card.shownAt ?? shownAt).toISOString() };
   if (action === 'reject') made.reason = card.querySelector('[data-reason]')?.value ?? '';
   if (action === 'answer') made.answers = answers(card);
   const edited = card.querySelector('[data-edited]');

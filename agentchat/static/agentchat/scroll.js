@@ -40,8 +40,9 @@ export function changing(change) {
 
 const pendingCards = () => document.querySelectorAll('.card[data-state="pending"]');
 
-/** For half a second the buttons of a scope do nothing. */
+/** For half a second the buttons of a scope do nothing; its cards have been shown from now on. */
 export function hold(scope) {
+  for (const card of scope.matches('.card') ? [scope] : scope.querySelectorAll('.card')) card.shownAt ??= new Date();
   for (const row of scope.querySelectorAll('.choices')) {
     row.dataset.inert = '';
     clearTimeout(row.inertTimer);
