@@ -11,13 +11,14 @@ from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.safestring import SafeString
 
 from agentchat.admin import shown
 from agentchat.admin.forms import DecisionForm
 from agentchat.admin.readonly import ReadOnly
 from agentchat.events import Via
-from agentchat.exceptions import AgentChatError, NotFound, Undecidable
+from agentchat.exceptions import AgentChatError, Undecidable
 from agentchat.models import Chat, PendingApproval
 from agentchat.services import approvals
 from agentchat.services.approvals import Decision
@@ -76,7 +77,10 @@ class PendingApprovalAdmin(ReadOnly):
 
     def _decide(self, request: HttpRequest, item_id: UUID) -> HttpResponse | None:
         """None: show the form again, with what was wrong."""
-        form = DecisionForm.of(PendingApproval.objects.visible_to(request.user), item_id, request.POST)
+        row = PendingApproval.objects.visible_to(request.user).requests().filter(pk=item_id).first()
+        if row is None:
+            raise Http404
+        form = DecisionForm(row, request.POST)
         if not form.is_valid():
             messages.error(request, " ".join(form.problems()))
             return None
@@ -90,7 +94,9 @@ class PendingApprovalAdmin(ReadOnly):
         return HttpResponseRedirect(reverse(LIST))
 
     def _page(self, request: HttpRequest, row: PendingApproval) -> HttpResponse:
-        data = request.POST if request.method == "POST" else None
+        data = request.POST.copy() if request.method == "POST" else None
+        if data is not None:  # what is shown now is what may be decided now
+            data["digest"], data["displayed_at"] = row.digest, timezone.now().isoformat()
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
@@ -105,8 +111,6 @@ class PendingApprovalAdmin(ReadOnly):
 
 
 def _refused(request: HttpRequest, error: AgentChatError) -> HttpResponse | None:
-    if isinstance(error, NotFound):
-        raise Http404(error.message) from error
     messages.error(request, error.message + _winner(error))
     return HttpResponseRedirect(reverse(LIST)) if isinstance(error, Undecidable) else None
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import UUID
 
 from django import forms
 from django.utils import timezone
 
 from agentchat import conf
 from agentchat.events import Action
-from agentchat.exceptions import NotFound
 from agentchat.models import OutputItem
 from agentchat.services import permissions
 
@@ -34,14 +32,6 @@ class DecisionForm(forms.Form):
             self.questions = list((row.request or {}).get("questions") or [])
         for number, question in enumerate(self.questions):
             self._add_question(number, question)
-
-    @classmethod
-    def of(cls, rows: Any, item_id: UUID, data: Any) -> DecisionForm:
-        """Raises NotFound, also for what is not theirs. A decided request has one; the service refuses."""
-        row = rows.requests().filter(pk=item_id).first()
-        if row is None:
-            raise NotFound()
-        return cls(row, data)
 
     def _add_question(self, number: int, question: dict[str, Any]) -> None:
         label = str(question.get("question") or f"Question {number + 1}")

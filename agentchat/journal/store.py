@@ -6,11 +6,11 @@ Plain SQL by the raw driver, because the ORM's cursor triples the cost of a comm
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 from uuid import UUID
 
-from django.db import DataError, IntegrityError, ProgrammingError, connection, models, transaction
+from django.db import DatabaseError, DataError, IntegrityError, ProgrammingError, connection, models, transaction
 from django.utils import timezone
 
 from agentchat.exceptions import Gone
@@ -111,10 +111,11 @@ def _transaction() -> Iterator[None]:
     _execute("BEGIN" if connection.vendor == "postgresql" else "BEGIN IMMEDIATE")
     try:
         yield
+        _execute("COMMIT")  # SQLite looks at foreign keys only now, and leaves a refused transaction open
     except BaseException:
-        _execute("ROLLBACK")
+        with suppress(DatabaseError):
+            _execute("ROLLBACK")
         raise
-    _execute("COMMIT")
 
 
 def _execute(sql: str, parameters: Sequence[Any] = ()) -> Any:

@@ -52,19 +52,20 @@ def _refine(writer: MessageWriter, call: Piece, wanted: Columns, facts: Mapping[
 
 def stream(writer: MessageWriter, call_id: str, text: str) -> None:
     call = writer.pieces.call(clean.call_id(call_id))
-    if call is None or not call.is_open:
+    output = call and writer.pieces.output(call)
+    if call is None or not call.is_open or (output and not output.is_open):
         raise Invalid(f"No call {call_id!r} is running, so it has no output. Start it with `tool` first.")
     writer.grow(output_of(writer, call), text)
 
 
 def finish(writer: MessageWriter, call: Piece, text: str | None, failed: bool, facts: Mapping[str, Any]) -> None:
-    """`text` None keeps what was streamed."""
+    """`text` None keeps what was streamed. A call that still waits for a decision goes on waiting."""
     output = output_of(writer, call)
     if text is None:
         writer.end_stream(output)
     status = ItemStatus.FAILED if failed else ItemStatus.COMPLETED
     writer.change(output, text, status=status, meta=output.row.meta | facts)
-    if call.row.status not in (status, ItemStatus.REJECTED):
+    if call.row.status not in (status, ItemStatus.REJECTED, ItemStatus.PENDING):
         writer.change(call, status=status)
 
 

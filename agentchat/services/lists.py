@@ -9,6 +9,7 @@ from django.db.models import Case, Count, Exists, OuterRef, Q, When
 from agentchat import wire
 from agentchat.events import ACTIVE, RunStatus
 from agentchat.models import Chat, Message, OutputItem, Run
+from agentchat.services import clean
 from agentchat.services.snapshot import item_of
 from agentchat.wire import Wire
 
@@ -20,7 +21,7 @@ DECIDED = 20
 def chats(user: Any, *, q: str = "", archived: bool = False) -> Any:
     """A person's chats, newest first. `q` searches titles and what was said."""
     rows = Chat.objects.visible_to(user).filter(archived_at__isnull=not archived)
-    if q:
+    if q := clean.text(q):
         said = Message.objects.filter(chat=OuterRef("pk"), text__icontains=q, removed_at=None)
         rows = rows.filter(Q(title__icontains=q) | Exists(said))
     return rows.order_by("-pinned", "-updated_at", "-pk")

@@ -94,7 +94,7 @@ def test_expired_and_stopped_name_the_cause(answer: Message, ada: Any) -> None:
 def test_other_digest_is_stale(asked: OutputItem, ada: Any) -> None:
     answer = send(signed_in(ada), asked, "approve", digest="0" * 64)
     assert "not the one that you saw" in said(answer)
-    assert asked.digest in answer.content.decode()
+    assert f'name="digest" value="{asked.digest}"' in answer.content.decode()
     assert not Resolution.objects.exists()
 
 
