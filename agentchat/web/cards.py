@@ -175,7 +175,7 @@ def _settled(item: Wire, agent: str, me: str, outputs: list[Wire]) -> Wire:
         return {"state": "gone", "sentence": f"{agent} ended before this was decided.", "why": "It did not run."}
     cause, action = resolution["cause"], resolution["action"]
     if cause in ("timeout", "stopped", "agent_gone"):
-        return _nobody(cause, agent)
+        return {**_nobody(cause, agent), "track": [_recorded(resolution)]}
     who = _who(resolution, me)
     if action == "reject":
         return {
@@ -234,9 +234,13 @@ def _nobody(cause: str, agent: str) -> Wire:
 
 def _track(resolution: Wire, delivered: str, last: Step | None) -> list[Step]:
     receipt = resolution.get("receipt")
-    steps = [Step(f"no. {str(resolution['hash'])[:4]}, recorded", resolution["decided_at"], "1")]
+    steps = [_recorded(resolution)]
     steps.append(Step(delivered, receipt["delivered_at"], "1") if receipt else Step("not delivered yet"))
     return [*steps, last] if last else steps
+
+
+def _recorded(resolution: Wire) -> Step:
+    return Step(f"no. {str(resolution['hash'])[:4]}, recorded", resolution["decided_at"], "1")
 
 
 def _who(resolution: Wire, me: str) -> str:
