@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from tests.services.redis import Redis
 
 _STARTS_SERVICES = {"servers", "postgres", "postgres_url", "redis_server", "redis_url", "server"}
-_LONG = ("test_tamper.py", "test_routes.py", "test_markdown_stream.py", "test_properties.py", "test_audit.py")
+_LONG = (
+    "test_tamper.py", "test_routes.py", "test_markdown_stream.py", "test_properties.py", "test_audit.py", "test_snapshot.py",
+    "test_markdown.py", "test_markdown_html.py", "test_poison.py", "test_signin.py", "test_decide.py", "test_readonly.py",
+)  # fmt: skip
 """Files that together take most of the time of the fast tests; `make check` leaves them to `make test`."""
 _DRIVES_BROWSER = {"browser", "desktop", "phone"}
 

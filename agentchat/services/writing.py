@@ -8,7 +8,7 @@ from uuid import UUID
 
 from agentchat import conf
 from agentchat.events import ItemStatus, ItemType
-from agentchat.exceptions import AgentChatError, Gone, Invalid, MessageEnded
+from agentchat.exceptions import Gone, Invalid, MessageEnded
 from agentchat.journal import process
 from agentchat.journal.entry import Committed, Entry
 from agentchat.models import Chat, Message, OutputItem
@@ -71,10 +71,8 @@ class MessageWriter:
         """Write at once, and wait until it is in the database. Raises Gone, or why the database refused it."""
         try:
             await process.current().writer.committed(entry)
-        except AgentChatError:
-            raise
         except Exception as error:
-            self.note(error)
+            self.note(error)  # what is in memory was not stored, so nothing may build on it
             raise
 
     async def settled(self) -> None:

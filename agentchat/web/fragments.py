@@ -67,7 +67,8 @@ def item(request: HttpRequest, chat_id: uuid.UUID, item_id: uuid.UUID) -> HttpRe
 @fragment
 @require_GET
 def side(request: HttpRequest) -> HttpResponse:
-    return render(request, "agentchat/parts/side-list.html", {"current": request.GET.get("current", "")})
+    context = {name: request.GET.get(name, "") for name in ("current", "q")}
+    return render(request, "agentchat/parts/side-list.html", context)
 
 
 @fragment

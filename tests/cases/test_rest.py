@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
@@ -369,3 +370,25 @@ def status_of(client: Client, path: str, headers: dict[str, str]) -> int:
     http = httpx.Client(base_url=client.http.base_url, cookies=dict(client.http.cookies), timeout=10)
     with http, http.stream("GET", path, headers=headers) as answer:
         return int(answer.status_code)
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_s30_a_server_in_tokyo_says_the_true_moment(request: pytest.FixtureRequest, database: str) -> None:
+    """The clock on the server's wall is nine hours ahead; the record must not be."""
+    env = {"TZ": "Asia/Tokyo", "AGENTCHAT_TIME_ZONE": "Asia/Tokyo"}
+    if database == "postgresql":
+        env["DATABASE_URL"] = request.getfixturevalue("postgres").create("case_tokyo")
+    with Server(env=env) as far:
+        client = Client(far)
+        chat = client.chat(script(step("s30")), provider="scripted")
+        [item] = requests_of(client, chat)
+        before = datetime.now(UTC)
+        said = client.decide(item).json()["resolution"]["decided_at"]
+        after = datetime.now(UTC)
+        assert said.endswith("Z")
+        slack = timedelta(minutes=1)
+        assert before - slack <= datetime.fromisoformat(said) <= after + slack
+        assert client.get(f"/approvals/{item['id']}/")["resolution"]["decided_at"] == said
+        assert f'datetime="{said}"' in client.http.get(f"/chats/{chat}/").text
+        admin = client.http.get("/admin/agentchat/resolution/").text
+        assert "Asia/Tokyo" in admin

@@ -15,7 +15,7 @@ from django.test import Client
 from agentchat.events import Via
 from agentchat.exceptions import AlreadyResolved, Invalid
 from agentchat.models import Chat, OutputItem, Receipt, Resolution, Run, clock
-from agentchat.services import approvals, chats, snapshot
+from agentchat.services import approvals, chats, runs, snapshot, waiting
 from agentchat.services.approvals import Decision
 from agentchat.services.output import Output
 from tests.cases.helpers import at_once
@@ -217,3 +217,19 @@ def look_at_times(chat: Chat, item: OutputItem) -> None:
         assert all(moment.endswith("Z") for moment in re.findall(r'_at": ?"([^"]+)"', text)), path
     page = client.get(f"/chats/{chat.pk}/").content.decode()
     assert f'datetime="{WIRE}"' in page
+
+
+async def test_s06_after_a_stop_nobody_waits(output: Output, owner: Any, in_db: Any) -> None:
+    """Whatever was asked at once must be settled at once: no task goes on waiting for an answer that cannot come."""
+    asking = [asyncio.create_task(output.approve("shell", {"command": id}, call_id=id)) for id in "abc"]
+    await pending(in_db, 3)
+    assert len(waiting._waiters) == 3
+    run = await in_db(Run.objects.get)
+    await in_db(runs.stop, owner, run.pk)
+    for one in asking:
+        one.cancel()
+    await asyncio.gather(*asking, return_exceptions=True)
+    assert not waiting._waiters
+    stored = await in_db(lambda: list(Resolution.objects.values_list("cause", "decided_by", "decided_by_name")))
+    assert stored == [("stopped", None, "")] * 3
+    assert await in_db(OutputItem.objects.pending().count) == 0

@@ -2,8 +2,13 @@
 
 const cookie = (name) => document.cookie.split('; ').find((c) => c.startsWith(`${name}=`))?.slice(name.length + 1) ?? '';
 
+/** Also where `randomUUID` is missing: browsers have it only on https and on the machine itself. */
+export function newKey() {
+  return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, '0')).join('');
+}
+
 /** POST; gives {status, data}. status 0 means that no answer came within `seconds`. */
-export async function post(path, body, { key = crypto.randomUUID(), seconds = 10 } = {}) {
+export async function post(path, body, { key = newKey(), seconds = 10 } = {}) {
   const headers = {
     'Content-Type': 'application/json',
     'X-CSRFToken': cookie('agentchat_csrf'),

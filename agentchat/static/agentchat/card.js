@@ -1,6 +1,6 @@
 // Deciding. What the person saw is what is sent: the digest of the card, and the arguments if they edited them.
 
-import { fragment, post } from './api.js';
+import { fragment, newKey, post } from './api.js';
 import { hold } from './scroll.js';
 import { alarm } from './words.js';
 
@@ -30,8 +30,8 @@ function click(e, replace) {
 }
 
 async function copy(button) {
-  await navigator.clipboard.writeText(button.dataset.copy);
-  button.lastChild.textContent = 'Copied';
+  const done = await navigator.clipboard?.writeText(button.dataset.copy).then(() => true, () => false);
+  button.lastChild.textContent = done ? 'Copied' : 'Not copied';
 }
 
 /** The steps of a stub are siblings; the named one is shown. */
@@ -44,16 +44,19 @@ function step(card, name) {
   else (shown.querySelector('textarea, h4') ?? card.querySelector('.ask :is(h2, h3)')).focus();
 }
 
+/** Whether the card has gone from its first step to another one. */
+export const inStep = (card) => card.querySelector('[data-step-name]:not([data-step-name="first"], [hidden])') !== null;
+
 function key(e) {
   const field = e.target.closest('textarea, select, input:not([type="checkbox"], [type="radio"])');
   if (field?.matches('[data-reason]') && e.key === 'Enter' && !e.shiftKey && !e.isComposing) {
     e.preventDefault();
-    return field.form.requestSubmit();
+    return field.form.querySelector('[type="submit"]').click(); // a click, so that `hold` can swallow it
   }
   const card = e.target.closest('.card[data-state="pending"]');
-  if (!card || e.ctrlKey || e.metaKey || e.altKey) return;
-  if (e.key === 'Escape') return step(card, 'first');
-  if (field || document.body.dataset.keys === 'off') return;
+  if (!card || e.ctrlKey || e.metaKey || e.altKey || e.repeat) return;
+  if (e.key === 'Escape' && inStep(card)) return step(card, 'first');
+  if (field || document.body.dataset.keys === 'off' || !/^[0-9]$/.test(e.key)) return;
   const found = [...card.querySelectorAll('.key')].find((one) => one.textContent === e.key && one.checkVisibility());
   found?.closest('button, label').click();
 }
@@ -85,7 +88,8 @@ async function decide(card, action, button, replace) {
   const answer = await post(`/approvals/${id}/decision/`, made, { key: keyFor(card, made) });
   if (answer.status === 422 || answer.status === 400) return refuse(card, button, answer.data.detail);
   if (answer.status === 0 || answer.status >= 500 || answer.status === 403) return unsent(card, button, action);
-  await redraw(card, answer, action, replace);
+  await redraw(card, answer, action, replace).catch(console.error);
+  if (card.isConnected) sending(card, button, false); // it is still to be decided, or could not be fetched
 }
 
 /** The same decision again has the same key: pressing twice cannot count twice. */
@@ -93,7 +97,7 @@ function keyFor(card, made) {
   const { displayed_at: _, ...what } = made;
   const text = JSON.stringify(what);
   const kept = keys.get(card);
-  if (kept?.text !== text) keys.set(card, { text, key: crypto.randomUUID() });
+  if (kept?.text !== text) keys.set(card, { text, key: newKey() });
   return keys.get(card).key;
 }
 

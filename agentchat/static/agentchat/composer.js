@@ -1,6 +1,6 @@
 // Writing the next message. What is written is kept in this browser until the server has it.
 
-import { post } from './api.js';
+import { newKey, post } from './api.js';
 import { toEnd } from './scroll.js';
 
 export function start(chat) {
@@ -10,10 +10,10 @@ export function start(chat) {
   const draft = `draft:${chat}`;
   field.value = localStorage.getItem(draft) ?? '';
   const note = form.querySelector('[data-draft]');
-  let key = crypto.randomUUID();
+  let key = newKey();
   note.textContent = field.value ? 'Draft kept' : '';
   field.addEventListener('input', () => {
-    key = crypto.randomUUID();
+    key = newKey();
     if (field.value) localStorage.setItem(draft, field.value); else localStorage.removeItem(draft);
     note.textContent = field.value ? 'Draft kept' : '';
   });
@@ -26,14 +26,17 @@ export function start(chat) {
   form.addEventListener('submit', async (e) => {
     e.preventDefault();
     if (!field.value.trim() || form.hasAttribute('aria-busy')) return;
+    const text = field.value;
     form.toggleAttribute('aria-busy', true);
-    const answer = await post(`/chats/${chat}/messages/`, { text: field.value }, { key });
+    const answer = await post(`/chats/${chat}/messages/`, { text }, { key });
     form.toggleAttribute('aria-busy', false);
     if (answer.status !== 201) return problem(answer);
-    field.value = '';
-    note.textContent = '';
-    localStorage.removeItem(draft);
-    key = crypto.randomUUID();
+    if (field.value === text) { // what was written meanwhile stays
+      field.value = '';
+      note.textContent = '';
+      localStorage.removeItem(draft);
+      key = newKey();
+    }
     document.getElementById('draft-problem').hidden = true;
     toEnd();
   });

@@ -1,15 +1,19 @@
 // The inbox: the list follows what happens; the open card stays while somebody works on it.
 
 import { fragment } from './api.js';
+import { inStep } from './card.js';
 import { hold } from './scroll.js';
 
 const box = document.querySelector('[data-inbox]');
 const inbox = () => box.querySelector('.inbox');
 let opened = new URLSearchParams(location.search).get('open') ?? '';
+let asked = 0, drawnLast = 0;
 
 export async function refresh(keepCard = true) {
-  const drawn = await fragment(`/approvals/list/?open=${opened}`);
-  if (!drawn) return;
+  const mine = ++asked;
+  const drawn = await fragment(`/approvals/list/?open=${opened}`).catch(() => null);
+  if (!drawn || mine < drawnLast) return; // a later answer was faster
+  drawnLast = mine;
   const card = box.querySelector('.peek .piece');
   const view = inbox()?.dataset.view;
   const again = card && drawn.querySelector(`.peek [data-item="${card.dataset.item}"] .card`);
@@ -52,11 +56,12 @@ export function start() {
   });
   box.addEventListener('keydown', (e) => {
     if (e.target.closest('textarea, input, select')) return;
+    const card = e.target.closest('.card');
     const rows = [...box.querySelectorAll('.item .q')];
     const at = rows.indexOf(document.activeElement);
     if (e.key === 'ArrowDown' || e.key === 'ArrowUp') {
       e.preventDefault();
       rows[Math.max(0, Math.min(rows.length - 1, at + (e.key === 'ArrowDown' ? 1 : -1)))]?.focus();
-    } else if (e.key === 'Escape') back();
+    } else if (e.key === 'Escape' && !(card && inStep(card))) back();
   });
 }

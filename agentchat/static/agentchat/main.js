@@ -30,7 +30,8 @@ let looking = false, again = false;
 async function lookAtSide() {
   if (looking) { again = true; return; }
   looking = true;
-  const drawn = await fragment(`/side/?current=${sideList.dataset.current ?? ''}`).catch(() => null);
+  const query = new URLSearchParams({ current: sideList.dataset.current ?? '', q: new URLSearchParams(location.search).get('q') ?? '' });
+  const drawn = await fragment(`/side/?${query}`).catch(() => null);
   if (drawn) sideList.replaceChildren(drawn);
   looking = false;
   if (again) { again = false; lookAtSide(); }

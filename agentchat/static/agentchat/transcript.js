@@ -20,23 +20,29 @@ const seqOf = (element) => Number(element?.dataset.seq ?? -1);
 
 /** Frames one after another: a fetch in one must not be overtaken by the next. */
 export function take(frame) {
-  queue = queue.then(() => (frame.type === 'snapshot' ? redraw() : apply(frame))).catch(async (error) => {
-    console.error(error);
-    await new Promise((done) => setTimeout(done, 2000));
-    await redraw();
-  });
+  queue = queue.then(() => (frame.type === 'snapshot' ? redraw() : apply(frame))).catch(recover);
   return queue;
 }
 
+/** No later frame has to come for the page to be true again. */
+async function recover(error) {
+  for (;;) {
+    console.warn(error);
+    await new Promise((done) => setTimeout(done, 2000));
+    try { return await redraw(); } catch (again) { error = again; }
+  }
+}
+
 async function redraw() {
-  const drawn = await fragment(`${base}/transcript/`);
-  if (!drawn) return gone();
   const dock = await fragment(`${base}/dock/`);
+  const drawn = await fragment(`${base}/transcript/`);
+  if (!drawn || !dock) return gone();
   changing(() => {
+    for (const one of drawn.querySelectorAll('.piece')) keep(piece(one.dataset.item), one);
     document.getElementById('transcript').replaceChildren(drawn);
     document.getElementById('dock').replaceChildren(dock);
   });
-  cursor = Math.max(-1, ...[...document.querySelectorAll('[data-seq]')].map(seqOf));
+  cursor = Math.min(...[...document.querySelectorAll('[data-seq]')].map(seqOf)); // the parts were drawn at different events
 }
 
 async function apply(frame) {
