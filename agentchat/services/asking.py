@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import uuid
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ from typing import Any
 from django.db import IntegrityError
 
 from agentchat.events import Action, Cause, ItemStatus, ItemType, Kind, RunStatus
-from agentchat.exceptions import AlreadyDelivered, Stale
+from agentchat.exceptions import AlreadyDelivered, Gone, Stale
 from agentchat.journal import process
 from agentchat.journal.entry import Entry, Write, event
 from agentchat.models import OutputItem, Receipt, Resolution, Run, clock
@@ -116,6 +117,11 @@ class Asking:
         """Once the request is stored (it may still be on its way), close it: nobody waits any more."""
         await process.current().writer.settled(self._writer.chat_id)
         await process.current().run(_withdraw, piece.id)
+        if self._open == 0:
+            entry = Entry(self._writer.chat_id)
+            self._set_run(entry, RunStatus.WAITING, RunStatus.RUNNING)
+            with contextlib.suppress(Gone):  # the run has ended meanwhile
+                await self._writer.commit(entry)
 
     # Delivering
 

@@ -14,7 +14,8 @@ export function start(replace) {
     const does = e.target.dataset.doesOnSubmit;
     if (!does) return;
     e.preventDefault();
-    decide(e.target.closest('.card'), does, e.submitter, replace);
+    const card = e.target.closest('.card');
+    if (!card.hasAttribute('aria-busy')) decide(card, does, e.submitter, replace);
   });
   document.addEventListener('keydown', key);
 }

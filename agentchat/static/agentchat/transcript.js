@@ -42,11 +42,12 @@ async function redraw() {
     document.getElementById('transcript').replaceChildren(drawn);
     document.getElementById('dock').replaceChildren(dock);
   });
+  mirrorPlan();
   cursor = Math.min(...[...document.querySelectorAll('[data-seq]')].map(seqOf)); // the parts were drawn at different events
 }
 
 async function apply(frame) {
-  const todo = { items: new Map(), turns: new Set(), dock: false, said: '' };
+  const todo = { items: new Map(), turns: new Set(), dock: false, asks: new Set(), said: '' };
   for (const event of frame.events) {
     if (event.seq <= cursor) continue;
     (HANDLERS[event.kind] ?? (() => {}))(event, todo);
@@ -55,7 +56,26 @@ async function apply(frame) {
   await Promise.all([...todo.turns].map((id) => drawTurn(id)));
   for (const [id, event] of todo.items) await drawItem(id, event);
   if (todo.dock) await drawDock();
+  mirrorPlan();
+  todo.asks.forEach(sayAsk);
   if (todo.said) say(todo.said);
+}
+
+function sayAsk(id) {
+  const card = piece(id)?.querySelector('.card[data-state="pending"]');
+  if (!card) return;
+  const words = ['h2', '.cmd pre', '.strip .risk'].map((part) => card.querySelector(part)?.textContent.trim().slice(0, 120));
+  say(`${document.body.dataset.agent} asks: ${words.filter(Boolean).join(' ')}`);
+}
+
+/** Beside the transcript stands the latest plan. */
+function mirrorPlan() {
+  const plan = [...document.querySelectorAll('.piece[data-type="plan"]')].at(-1);
+  const beside = document.querySelector('[data-plan]');
+  if (!plan || !beside) return;
+  beside.querySelector('h2').textContent = plan.querySelector('summary').textContent.trim();
+  beside.querySelector('ol').replaceWith(plan.querySelector('ol').cloneNode(true));
+  beside.hidden = false;
 }
 
 const HANDLERS = {
@@ -68,9 +88,9 @@ const HANDLERS = {
   'item.delta': (event, todo) => { if (!todo.items.has(event.item)) delta(event, todo); },
   'item.block': (event, todo) => { if (!todo.items.has(event.item)) block(event, todo); },
   'item.changed': (event, todo) => dirty(event, todo),
-  'approval.requested': (event, todo) => { dirty(event, todo); todo.dock = true; todo.said = `${document.body.dataset.agent} asks something`; },
+  'approval.requested': (event, todo) => { dirty(event, todo); todo.dock = true; todo.asks.add(event.item); },
   'approval.resolved': (event, todo) => { dirty(event, todo); todo.dock = true; },
-  'approval.delivered': (event, todo) => { dirty(event, todo); todo.dock = true; },
+  'approval.delivered': (event, todo) => { dirty(event, todo); todo.dock = true; todo.said ||= 'Delivered'; },
   'run.changed': (event, todo) => {
     todo.dock = true;
     if (event.changes.status === 'running' || ENDED.includes(event.changes.status)) todo.turns.add(event.message);

@@ -1,10 +1,11 @@
 // What is said to people who do not look: one polite line, at most one every few seconds; and the page's title.
 
 const PAUSE = 5000;
-let waiting = '', last = 0, timer;
+const MOST = 3;
+let waiting = [], last = 0, timer;
 
 export function say(text) {
-  waiting = text;
+  waiting = [...waiting.filter((one) => one !== text), text].slice(-MOST);
   clearTimeout(timer);
   timer = setTimeout(speak, Math.max(0, last + PAUSE - Date.now()));
 }
@@ -12,7 +13,8 @@ export function say(text) {
 function speak() {
   last = Date.now();
   const region = document.getElementById('says');
-  if (region) region.textContent = waiting;
+  if (region) region.textContent = waiting.join('. ');
+  waiting = [];
 }
 
 /** For what cannot wait. */
