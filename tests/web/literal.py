@@ -39,7 +39,7 @@ def new_id() -> str:
 def chat(**given: Any) -> Wire:
     made: Wire = {
         "id": CHAT, "title": "Flaky checkout test", "provider": "shell", "provider_label": "Claude Code",
-        "workspace": "/work/orders", "approval_mode": "ask", "pinned": False, "archived": False,
+        "workspace": "/srv/orders", "approval_mode": "ask", "pinned": False, "archived": False,
         "created_at": AT, "updated_at": LATER,
     }  # fmt: skip
     return made | given

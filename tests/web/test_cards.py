@@ -55,12 +55,12 @@ def test_only_a_pending_card_can_be_decided() -> None:
 
 
 def test_a_card_shows_the_command_the_folder_the_reason_and_until_when() -> None:
-    asked = request(cwd="/work/orders/api", reason="CI needs it.")
+    asked = request(cwd="/srv/orders/api", reason="CI needs it.")
     item = ask(request=asked, arguments={"command": "git push --force"}, expires_at="2026-03-04T06:00:00Z")
     shown = Document(literal.of_piece(item))
     for words in (
         "git push --force",
-        "/work/orders/api",
+        "/srv/orders/api",
         "CI needs it.",
         "Open until",
         "digest 9f3c a1e0",
