@@ -47,6 +47,20 @@ def age(at: Any) -> str:
 
 
 @register.simple_tag
+def lasted(at: Any) -> int:
+    """Whole seconds from then until now; the page's script counts on."""
+    found = times.moment(at)
+    return max(0, int((timezone.now() - found).total_seconds())) if found else 0
+
+
+@register.filter
+def clock(seconds: int) -> str:
+    minutes, rest = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+@register.simple_tag
 def late(at: Any) -> bool:
     """Whether something has waited for a quarter of an hour."""
     found = times.moment(at)

@@ -7,7 +7,7 @@ from typing import Any
 from django.http import HttpRequest
 from django.utils.functional import SimpleLazyObject
 
-from agentchat.services import lists
+from agentchat.services import clean, lists
 
 THEMES = ("light", "dark")
 
@@ -31,4 +31,9 @@ def side(request: HttpRequest) -> dict[str, Any]:
     user = getattr(request, "user", None)
     if user is None or not user.is_authenticated:
         return {"needs": [], "working": [], "done": [], "pending": 0}
-    return dict(lists.chat_list(user, q=request.GET.get("q", "").strip()[:200]))
+    return dict(lists.chat_list(user, q=searched(request).strip()[:200]))
+
+
+def searched(request: HttpRequest) -> str:
+    """What the person looks for, as it would be stored."""
+    return clean.text(request.GET.get("q", ""))

@@ -13,6 +13,7 @@ from agentchat.exceptions import NotFound
 from agentchat.services import snapshot
 from agentchat.web import pages, transcript
 from agentchat.web.access import fragment, name_of
+from agentchat.web.context import searched
 
 DECISIONS = ("approve", "reject", "answer")
 
@@ -67,7 +68,7 @@ def item(request: HttpRequest, chat_id: uuid.UUID, item_id: uuid.UUID) -> HttpRe
 @fragment
 @require_GET
 def side(request: HttpRequest) -> HttpResponse:
-    context = {name: request.GET.get(name, "") for name in ("current", "q")}
+    context = {"current": request.GET.get("current", ""), "q": searched(request)}
     return render(request, "agentchat/parts/side-list.html", context)
 
 

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET, require_POST
 from agentchat.services import lists, snapshot
 from agentchat.web import cards, newchat, transcript
 from agentchat.web.access import name_of, page
-from agentchat.web.context import THEMES, side
+from agentchat.web.context import THEMES, searched, side
 
 YEAR = 365 * 86_400
 
@@ -23,7 +23,7 @@ def chats(request: HttpRequest) -> HttpResponse:
     found = side(request)
     if not any((found["needs"], found["working"], found["done"], request.GET.get("q"))):
         return render(request, "agentchat/first-run.html", newchat.choices())
-    return render(request, "agentchat/chats.html", {"side": found, "q": request.GET.get("q", "")})
+    return render(request, "agentchat/chats.html", {"side": found, "q": searched(request)})
 
 
 @page

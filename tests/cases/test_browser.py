@@ -86,6 +86,7 @@ def test_s03_the_tab_that_comes_second_is_shown_who_was_first(server: Server, pa
     allow(page)
     expect(page.locator(".receipt")).to_contain_text("You allowed this once.")
     second.get_by_role("button", name=re.compile("^Deny")).first.click()
+    second.wait_for_timeout(INERT)
     second.locator("[data-reason]").press("Enter")
     receipt = second.locator(".receipt")
     expect(receipt).to_contain_text("You allowed this once.")

@@ -6,6 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser
+
+from agentchat.rendering import times
+from agentchat.templatetags import agentchat
+from tests.services.browser import DESKTOP, opened
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "agentchat" / "static" / "agentchat"
@@ -53,3 +58,14 @@ def test_every_template_is_used() -> None:
 def test_every_icon_is_in_the_sprite() -> None:
     sprite = set(re.findall(r'id="([\w-]+)"', (FOLDER / "icons.svg").read_text()))
     assert set(re.findall(r'{% icon "([\w-]+)"', MARKUP)) - {"spin"} <= sprite
+
+
+def test_script_and_server_say_times_alike(browser: Browser) -> None:
+    seconds = [0, 9, 59, 60, 102, 3599, 3600, 7384, 172_799, 172_800, 900_000]
+    script = """async ([code, seconds]) => {
+        const { age, clock } = await import(`data:text/javascript,${encodeURIComponent(code)}`);
+        return seconds.map((one) => [age(one), clock(one)]);
+    }"""
+    with opened(browser, DESKTOP) as page:
+        said = page.evaluate(script, [(FOLDER / "ages.js").read_text(), seconds])
+    assert said == [[times.age(one), agentchat.clock(one)] for one in seconds]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
+from django.utils import timezone
 
 from tests.web import literal
 from tests.web.literal import Document, answer, ask, call, item, output, said, snapshot, talk, text
@@ -63,6 +66,13 @@ def test_a_plan_counts_what_is_done() -> None:
     shown = Document(literal.of_piece(item("plan", meta={"steps": steps})))
     assert "Plan, 1 of 3 done" in shown.text
     assert [row["data-step"] for row in shown.all("data-step")] == ["done", "now", "pending"]
+
+
+def test_the_latest_plan_stands_beside_the_transcript() -> None:
+    plans = [item("plan", meta={"steps": [{"step": step, "state": "done"}]}) for step in ("step one", "step two")]
+    beside = Document(literal.of_chat(talk(*plans), "parts/beside"))
+    assert "Plan, 1 of 1 done" in beside.text and "step two" in beside.text and "step one" not in beside.text
+    assert "hidden" in Document(literal.of_chat(snapshot(), "parts/beside")).one("data-plan")
 
 
 @pytest.mark.parametrize(("level", "alerts"), [("info", 0), ("warn", 1), ("bad", 1), (None, 0)])
@@ -137,6 +147,15 @@ def test_the_run_bar_leads_to_what_waits_and_counts_the_rest() -> None:
     shown = Document(literal.of_chat(talk(first, ask(), ask(), status="waiting")))
     assert "git push and 2 more" in shown.text
     assert shown.one("data-show-card")["href"] == f"#item-{first['id']}"
+
+
+def test_what_goes_on_says_since_when_and_the_script_counts_on() -> None:
+    begun = (timezone.now() - timedelta(seconds=102)).isoformat()
+    whole = talk(call({"command": "make"}, status="in_progress", created_at=begun), status="running")
+    whole["messages"][1]["run"]["started_at"] = begun
+    shown = Document(literal.of_chat(whole))
+    assert [row["data-clock"] for row in shown.all("data-clock")] == ["102", "102"]
+    assert shown.text.count("1:42") == 2
 
 
 def test_stopping_cannot_be_pressed_again() -> None:

@@ -59,7 +59,9 @@ function key(e) {
   if (e.key === 'Escape' && inStep(card)) return step(card, 'first');
   if (field || document.body.dataset.keys === 'off' || !/^[0-9]$/.test(e.key)) return;
   const found = [...card.querySelectorAll('.key')].find((one) => one.textContent === e.key && one.checkVisibility());
-  found?.closest('button, label').click();
+  if (!found) return;
+  e.preventDefault(); // or the digit is typed into the field that the step focuses
+  found.closest('button, label').click();
 }
 
 function body(card, action) {

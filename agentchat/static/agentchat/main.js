@@ -1,5 +1,6 @@
 // What runs on every page of a signed-in person; the chat and the inbox bring their own parts.
 
+import * as ages from './ages.js';
 import { fragment } from './api.js';
 import * as card from './card.js';
 import * as composer from './composer.js';
@@ -24,6 +25,7 @@ document.addEventListener('click', (e) => {
   for (const one of document.querySelectorAll('[data-theme-set]')) one.setAttribute('aria-pressed', String(one.dataset.themeSet === choice));
 });
 
+ages.start();
 scroll.start();
 
 let looking = false, again = false;
@@ -64,10 +66,8 @@ function startInbox() {
 if (sideList) {
   if (onInbox) startInbox();
   if (chat) startChat();
-  let first = true;
-  listen(() => '/ws/inbox/', (frame) => {
+  listen(() => '/ws/inbox/', (frame) => { // the first one too: the page may be older than the connection
     count(frame.pending);
-    if (first) { first = false; return; }
     lookAtSide();
     if (onInbox) inbox.refresh();
   });
