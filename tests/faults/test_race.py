@@ -18,6 +18,7 @@ from agentchat.services import chain
 from agentchat.services.output import Output
 from tests.core.helpers import pending
 from tests.e2e.conftest import script
+from tests.faults.conftest import BOTH, database
 from tests.faults.decider import Decider, together
 from tests.services.client import Client, until
 from tests.services.server import Server
@@ -105,10 +106,12 @@ async def test_the_same_answer_from_both_is_one_answer(
 # By HTTP, to two servers
 
 
-@pytest.fixture
-def servers(postgres: Any, redis_url: str) -> Iterator[tuple[Server, Server]]:
-    """One installation on PostgreSQL; the run is in one of them, and hears of the other's decisions by the bus."""
-    env = {"DATABASE_URL": postgres.create(f"race_{os.urandom(6).hex()}"), "REDIS_URL": redis_url}
+@pytest.fixture(params=BOTH)
+def servers(request: pytest.FixtureRequest) -> Iterator[tuple[Server, Server]]:
+    """One installation; the run is in one of them, and hears of the other's decisions by looking, or by the bus."""
+    env = {"AGENTCHAT_POLL_SECONDS": "0.05"}
+    if request.param == "postgresql":
+        env = database(request) | {"REDIS_URL": request.getfixturevalue("redis_url")}
     with Server(env=env) as one, Server(env=env, var=one.var) as two:
         yield one, two
 
