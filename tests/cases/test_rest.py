@@ -372,6 +372,7 @@ def status_of(client: Client, path: str, headers: dict[str, str]) -> int:
         return int(answer.status_code)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 def test_s30_a_server_in_tokyo_says_the_true_moment(request: pytest.FixtureRequest, database: str) -> None:
     """The clock on the server's wall is nine hours ahead; the record must not be."""

@@ -51,6 +51,7 @@ async def test_s01_a_request_that_came_while_nobody_listened_is_there_once(serve
     assert await asyncio.to_thread(until, lambda: client.run(chat)["status"] == "completed")
 
 
+@pytest.mark.slow
 async def test_s21_a_burst_reaches_a_reader_that_stalls(either: Server) -> None:
     """More than a channel holds, faster than a page reads: nothing may be lost, and nothing may break the agent."""
     client = Client(either)
