@@ -9,7 +9,7 @@ NEWEST ?= python3
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run dev check test bench newest lock screenshots clean
+.PHONY: help run dev check test soak cluster bench newest lock screenshots clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,13 +25,21 @@ check: $(DEV_READY) ## Style, types, imports, migrations and the fast tests (und
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	AGENTCHAT_VAR=$(VENV)/check $(BIN)/python manage.py makemigrations --check --dry-run
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile -m "not (services or browser or slow)"
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile -m "not (services or browser or slow or soak)"
 
 test: $(DEV_READY) ## All tests, and those of the database once more on PostgreSQL
 	tests/services/prepare
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not soak"
 	$(BIN)/python -m tests.services.with_postgres -- \
-		$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m databases
+		$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "databases and not soak"
+
+soak: $(DEV_READY) ## The long versions of the tests of faults and of size (ten minutes)
+	tests/services/prepare
+	$(BIN)/python -m pytest -m soak --override-ini timeout=900
+
+cluster: $(DEV_READY) ## Try two processes with PostgreSQL and Redis, at PORT; the data are temporary
+	@tests/services/prepare
+	@$(BIN)/python -m tests.services.cluster --port $(PORT)
 
 newest: $(DEV_READY) ## The fast tests on the newest Django, by NEWEST (python3) as its Python
 	$(BIN)/uv venv --quiet --clear --python $(NEWEST) $(VENV)/newest
@@ -39,7 +47,7 @@ newest: $(DEV_READY) ## The fast tests on the newest Django, by NEWEST (python3)
 	grep -v '^-' requirements-dev.in >> $(VENV)/newest.in
 	$(BIN)/uv pip install --quiet --python $(VENV)/newest/bin/python -r $(VENV)/newest.in
 	$(VENV)/newest/bin/python -m django --version
-	$(VENV)/newest/bin/python -m pytest -q -n $(WORKERS) --dist loadfile -m "not (services or browser or slow)"
+	$(VENV)/newest/bin/python -m pytest -q -n $(WORKERS) --dist loadfile -m "not (services or browser or slow or soak)"
 
 bench: $(RUN_READY) ## Measure what streaming and waiting cost, beside their bars
 	$(BIN)/python -m bench.run

@@ -171,6 +171,7 @@ LOGGING = {
     "root": {"handlers": ["console"], "level": env.choice("LOG_LEVEL", "INFO", ("DEBUG", "INFO", "WARNING", "ERROR"))},
     "loggers": {
         "daphne": {"level": "WARNING"},
+        "uvicorn": {"level": "WARNING"},
         "django.channels.server": {"level": "WARNING"},
         "django.request": {"level": "ERROR"},  # what a client did wrong is in its answer
     },

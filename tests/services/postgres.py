@@ -56,10 +56,14 @@ def _works(program: Path) -> bool:
 
 
 class Postgres(Service):
-    """`with Postgres() as server: server.url`. A second database: `server.create("name")`."""
+    """`with Postgres() as server: server.url`. A second database: `server.create("name")`.
 
-    def __init__(self, *options: str) -> None:
+    `halt()`, then `resume()`, keep the port and the data, as a restart does. With `folder` the data lie there.
+    """
+
+    def __init__(self, *options: str, folder: Path | None = None) -> None:
         self.options = options
+        self.within = folder
         self.port = 0
         self.process: subprocess.Popen[bytes] | None = None
         self.folder: Path | None = None
@@ -71,9 +75,10 @@ class Postgres(Service):
     def database(self, name: str) -> str:
         return f"postgresql://{USER}@127.0.0.1:{self.port}/{name}"
 
-    def create(self, name: str) -> str:
+    def create(self, name: str, template: str = "template1") -> str:
+        wanted = psycopg.sql.SQL("CREATE DATABASE {} TEMPLATE {}")
         with psycopg.connect(self.database("postgres"), autocommit=True) as connection:
-            connection.execute(psycopg.sql.SQL("CREATE DATABASE {}").format(psycopg.sql.Identifier(name)))
+            connection.execute(wanted.format(psycopg.sql.Identifier(name), psycopg.sql.Identifier(template)))
         return self.database(name)
 
     def start(self) -> Self:
@@ -87,7 +92,7 @@ class Postgres(Service):
 
     def _start(self) -> None:
         bin_folder, user = programs(), unprivileged()
-        self.folder = Path(tempfile.mkdtemp(prefix="agentchat-postgres-"))
+        self.folder = Path(tempfile.mkdtemp(prefix="agentchat-postgres-", dir=self.within))
         if user is not None:
             os.chown(self.folder, user.pw_uid, user.pw_gid)
         data, self.log = self.folder / "data", self.folder / "log"
@@ -102,6 +107,13 @@ class Postgres(Service):
         if made.returncode != 0:
             raise ServiceFailed(f"initdb ended with {made.returncode}:\n{made.stdout}{made.stderr}")
         self.port = free_port()
+        self.resume()
+        self.create(USER)
+
+    def resume(self) -> None:
+        """Start on the data that are there."""
+        assert self.folder is not None
+        bin_folder, data = programs(), self.folder / "data"
         settings = (
             "listen_addresses=127.0.0.1",
             f"port={self.port}",
@@ -109,7 +121,7 @@ class Postgres(Service):
             *FAST,
             *self.options,
         )
-        with self.log.open("wb") as log:
+        with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [bin_folder / "postgres", "-D", data, *(part for one in settings for part in ("-c", one))],
                 stdin=subprocess.DEVNULL,
@@ -117,10 +129,15 @@ class Postgres(Service):
                 stderr=subprocess.STDOUT,
                 cwd=self.folder,
                 start_new_session=True,  # Ctrl-C in the terminal reaches the tests first, which then stop us
-                **as_user(user),
+                **as_user(unprivileged()),
             )
         wait_until(self._answers, self.process, self.log, what="PostgreSQL")
-        self.create(USER)
+
+    def halt(self, how: signal.Signals = signal.SIGINT) -> None:
+        """SIGINT is a fast shutdown that closes all connections; SIGQUIT ends at once, as a crash does."""
+        assert self.process is not None, "PostgreSQL is not running"
+        stop(self.process, how)
+        self.process = None
 
     def _answers(self) -> bool:
         try:
@@ -131,8 +148,7 @@ class Postgres(Service):
 
     def stop(self) -> None:
         if self.process is not None:
-            stop(self.process, signal.SIGINT)  # that is a fast shutdown that closes all connections
-            self.process = None
+            self.halt()
         if self.folder is not None:
             shutil.rmtree(self.folder, ignore_errors=True)
             self.folder = None

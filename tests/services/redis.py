@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import atexit
 import shutil
+import signal
 import subprocess
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
@@ -65,6 +68,22 @@ class Redis(Service):
             shutil.rmtree(self.folder, ignore_errors=True)
             self.folder = None
         atexit.unregister(self.stop)
+
+    def kill(self) -> None:
+        """At once, as a crash does."""
+        assert self.process is not None, "Redis is not running"
+        stop(self.process, signal.SIGKILL)
+        self.stop()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """It stands still: connections are there, and nothing answers."""
+        assert self.process is not None, "Redis is not running"
+        self.process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.process.send_signal(signal.SIGCONT)
 
     def says(self) -> str:
         return tail(self.log)

@@ -14,7 +14,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import ClassVar
+from typing import IO, Any, ClassVar
 
 import httpx
 
@@ -76,19 +76,24 @@ class Server:
     def start(self) -> Server:
         self._read_from = self.log_file.stat().st_size
         with self.log_file.open("ab") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "manage.py", "serve", "--port", str(self.port), *self.arguments],
-                cwd=ROOT,
-                env=self.env,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+            self.process = self._open(log)
         if self not in Server.started:
             Server.started.append(self)
         wait_until(self.healthy, self.process, self.log_file, what="The server", seconds=self.seconds)
         return self
+
+    def _open(self, log: IO[bytes], **more: Any) -> subprocess.Popen[bytes]:
+        """`more` are arguments of `subprocess.Popen` that differ."""
+        usual: dict[str, Any] = {
+            "args": [sys.executable, "manage.py", "serve", "--port", str(self.port), *self.arguments],
+            "cwd": ROOT,
+            "env": self.env,
+            "stdin": subprocess.DEVNULL,
+            "stdout": log,
+            "stderr": subprocess.STDOUT,
+            "start_new_session": True,
+        }
+        return subprocess.Popen(**(usual | more))
 
     def healthy(self) -> bool:
         try:

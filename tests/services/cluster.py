@@ -1,0 +1,125 @@
+"""The product in several processes: a private PostgreSQL, a private Redis, and two uvicorn processes behind one port.
+
+To try it: `make cluster`. Tests that must reach each process by itself start `WebProcess`es.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from types import FrameType
+from typing import IO, Any, Self
+
+from tests.services.postgres import Postgres
+from tests.services.process import Service, ServiceFailed
+from tests.services.redis import Redis
+from tests.services.server import Server
+
+SIGN_IN = "from agentchat.services import signin; print('TOKEN', signin.token(signin.owner()))"
+
+
+class WebProcess(Server):
+    """One uvicorn process, as `serve --processes` starts it, but at a port of its own and with nobody who starts it again.
+
+    The database must be migrated.
+    """
+
+    def _open(self, log: IO[bytes], **more: Any) -> subprocess.Popen[bytes]:
+        with socket.socket() as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(("127.0.0.1", self.port))
+            listener.listen()
+            command = [*self.program, "serve", "--inherited", str(listener.fileno()), "--skip-checks"]
+            inherited = {"args": command, "stdin": subprocess.PIPE, "pass_fds": [listener.fileno()]}
+            return super()._open(log, **(inherited | more))
+
+    @property
+    def program(self) -> list[str]:
+        return [sys.executable, "manage.py"]
+
+    @property
+    def link(self) -> str:
+        said = self.manage("shell", "-c", SIGN_IN).stdout.split("TOKEN", 1)[1]
+        return f"{self.url}/accounts/link/{said.split()[0]}/"
+
+    def stop(self, seconds: float = 30) -> int:
+        """uvicorn ends by the signal that it was sent, after a clean end."""
+        code = super().stop(seconds)
+        return 0 if code == -signal.SIGTERM else code
+
+
+class Cluster(Service):
+    """`with Cluster() as cluster: cluster.server.url`. `options` are those of PostgreSQL."""
+
+    def __init__(self, *options: str, processes: int = 2, port: int | None = None) -> None:
+        self.postgres, self.redis = Postgres(*options), Redis()
+        self._processes, self._port = processes, port
+        self._stack = ExitStack()
+
+    def start(self) -> Self:
+        with ExitStack() as stack:
+            stack.enter_context(self.postgres)
+            stack.enter_context(self.redis)
+            env = {"DATABASE_URL": self.postgres.url, "REDIS_URL": self.redis.url}
+            self.server = Server("--processes", str(self._processes), env=env, port=self._port)
+            stack.enter_context(self.server)
+            self._stack = stack.pop_all()
+        return self
+
+    def stop(self) -> None:
+        self._stack.close()
+
+    def pids(self) -> list[int]:
+        """The processes that serve, without the one that looks after them."""
+        pid = self.server.pid
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+    def all_lead(self, count: int) -> bool:
+        """Whether so many processes have started completely: each holds its lock."""
+        return len(list((self.server.var / "workers").glob("*"))) == count
+
+
+def migrated(postgres: Postgres) -> str:
+    """The URL of a new database with all tables; the first call makes the one that the others are copied from."""
+    name = f"migrated_{os.urandom(4).hex()}"
+    template = getattr(postgres, "template", "")
+    if not template:
+        template = "agentchat_template"
+        bare = Server(env={"DATABASE_URL": postgres.create(template)})
+        bare.manage("migrate", "-v0")
+        bare.close()
+        postgres.template = template  # type: ignore[attr-defined]
+    return postgres.create(name, template)
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(description="agentchat in two processes, with data that are gone at the end.")
+    parser.add_argument("--port", type=int, default=int(os.environ.get("PORT") or 8000))
+    parser.add_argument("--processes", type=int, default=2)
+    asked = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, _leave)
+    print("Starting PostgreSQL, Redis and agentchat ...", flush=True)
+    with Cluster(processes=asked.processes, port=asked.port) as cluster:
+        print(f"\n{cluster.server.link}\n\nThis signs you in, once. It runs in {asked.processes} processes.")
+        print("Everything here is temporary: chats and files are deleted at the end. Ctrl-C ends it.", flush=True)
+        assert cluster.server.process
+        return int(cluster.server.process.wait())
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except ServiceFailed as failed:
+        sys.exit(str(failed))
+    except KeyboardInterrupt:
+        print("Ended. Nothing is left.")
