@@ -170,6 +170,7 @@ LOGGING = {
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["console"], "level": env.choice("LOG_LEVEL", "INFO", ("DEBUG", "INFO", "WARNING", "ERROR"))},
     "loggers": {
+        "channels_redis": {"level": "CRITICAL"},  # the bus says once, and in a sentence, that Redis is away
         "daphne": {"level": "WARNING"},
         "uvicorn": {"level": "WARNING"},
         "django.channels.server": {"level": "WARNING"},

@@ -109,6 +109,10 @@ class Hub:
 
         return stop
 
+    def topics(self) -> list[str]:
+        """Those that somebody listens to in this process."""
+        return list(self._listeners)
+
     def signal(self, topic: str, kinds: frozenset[Kind] = frozenset()) -> None:
         for listener in list(self._listeners.get(topic, ())):
             listener(kinds)

@@ -17,6 +17,7 @@ from agentchat.journal import bus as buses
 from agentchat.journal.bus import Bus
 from agentchat.journal.entry import Committed
 from agentchat.journal.hub import Hub
+from agentchat.journal.lookout import Lookout
 from agentchat.journal.writer import Run, Writer
 
 
@@ -26,6 +27,7 @@ class Process:
     hub: Hub
     writer: Writer
     bus: Bus | None
+    lookout: Lookout | None
     run: Run
     """Runs a function in a thread that may use the database."""
 
@@ -43,15 +45,23 @@ def is_running() -> bool:
     return _current is not None
 
 
-async def start(write: Run, read: Run, *, with_bus: bool, tick: float | None = None) -> Process:
-    """Start the hub, the writer and, with Redis, the bus on the running loop."""
+async def start(
+    write: Run, read: Run, *, with_bus: bool, with_others: bool = False, tick: float | None = None
+) -> Process:
+    """Start the hub, the writer and, with Redis, the bus on the running loop.
+
+    `with_others`: other processes may work on the same database, so what no bus tells is looked for.
+    """
     global _current
     bus = Bus(_received) if with_bus else None
     hub = Hub(read, bus)
     writer = Writer(write, _publish, tick)
-    _current = Process(asyncio.get_running_loop(), hub, writer, bus, read)
+    lookout = Lookout(read, hub, bus) if with_others else None
+    _current = Process(asyncio.get_running_loop(), hub, writer, bus, lookout, read)
     if bus:
         bus.start()
+    if lookout:
+        lookout.start()
     hub.start()
     writer.start()
     return _current
@@ -64,6 +74,8 @@ async def stop() -> None:
         return
     await process.writer.stop()
     await process.hub.stop()
+    if process.lookout:
+        await process.lookout.stop()
     if process.bus:
         await process.bus.stop()
     _current = None

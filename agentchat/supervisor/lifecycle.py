@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from django.conf import settings
-from django.db import close_old_connections
+from django.db import close_old_connections, connection
 
 from agentchat.journal import process
 from agentchat.journal.threads import DatabaseThread
@@ -46,7 +46,7 @@ def _clean(function: Callable[..., Any], *arguments: Any) -> Any:
 async def start(*, host_runs: bool = True) -> None:
     """Call on the server's loop before the first request."""
     write, read = DatabaseThread("agentchat journal", durable=False), Readers()
-    await process.start(write, read, with_bus=bool(settings.REDIS_URL))
+    await process.start(write, read, with_bus=bool(settings.REDIS_URL), with_others=connection.vendor == "postgresql")
     _stoppers.append(_closer(write, read))
     _stoppers.append(process.stop)
     keeper = asyncio.create_task(upkeep.loop(read), name="upkeep")

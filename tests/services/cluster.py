@@ -11,11 +11,15 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
-from typing import IO, Any, Self
+from typing import IO, Any, LiteralString, Self
 
+import psycopg
+
+from tests.services.client import until
 from tests.services.postgres import Postgres
 from tests.services.process import Service, ServiceFailed
 from tests.services.redis import Redis
@@ -39,9 +43,7 @@ class WebProcess(Server):
             inherited = {"args": command, "stdin": subprocess.PIPE, "pass_fds": [listener.fileno()]}
             return super()._open(log, **(inherited | more))
 
-    @property
-    def program(self) -> list[str]:
-        return [sys.executable, "manage.py"]
+    program: Sequence[str] = (sys.executable, "manage.py")
 
     @property
     def link(self) -> str:
@@ -83,6 +85,42 @@ class Cluster(Service):
     def all_lead(self, count: int) -> bool:
         """Whether so many processes have started completely: each holds its lock."""
         return len(list((self.server.var / "workers").glob("*"))) == count
+
+
+class Pair(Service):
+    """Two `WebProcess`es, each at a port of its own, that share the database, Redis and the files."""
+
+    def __init__(self, postgres: Postgres, redis: Redis, program: Sequence[str] = (), **env: str) -> None:
+        self.postgres, self.redis = postgres, redis
+        self.url = migrated(postgres)
+        given = {"DATABASE_URL": self.url, "REDIS_URL": redis.url, "AGENTCHAT_POLL_SECONDS": "0.5", **env}
+        self.one = WebProcess(env=given)
+        self.two = WebProcess(env=given, var=self.one.var)
+        if program:
+            self.two.program = [sys.executable, *program]
+
+    def start(self) -> Self:
+        try:
+            self.one.start()
+            self.two.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def stop(self) -> None:
+        self.two.close()
+        self.one.close()
+
+    def host_of(self, run: str) -> tuple[WebProcess, WebProcess]:
+        """The process that drives this run, and the other one."""
+        worker = until(lambda: self.query("SELECT worker FROM agentchat_run WHERE id = %s", run)[0][0])
+        pid = int((self.one.var / "workers" / worker).read_text())
+        return (self.one, self.two) if pid == self.one.pid else (self.two, self.one)
+
+    def query(self, sql: LiteralString, *parameters: Any) -> list[Any]:
+        with psycopg.connect(self.url) as connection:
+            return connection.execute(sql, parameters).fetchall()
 
 
 def migrated(postgres: Postgres) -> str:
