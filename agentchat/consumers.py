@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from typing import Any
 from uuid import UUID
 
@@ -13,10 +14,13 @@ from agentchat.exceptions import Gone, NotFound
 from agentchat.journal import process, reader
 from agentchat.journal.hub import Hub
 from agentchat.journal.outbox import Wire
-from agentchat.models import Chat
+from agentchat.models import Chat, outage
 from agentchat.services import lists, snapshot
 
+log = logging.getLogger(__name__)
 SIGN_IN, NOT_YOURS, ONLY_LISTEN, GOING_AWAY = 4401, 4404, 4400, 1001
+BROKEN, TRY_AGAIN = 1011, 1013
+"""After both, as after every other code, the page connects again by its cursor."""
 INBOX_PAUSE = 0.2
 """The least time between two looks at the inbox, in seconds."""
 
@@ -50,6 +54,12 @@ class SendingConsumer(AsyncWebsocketConsumer):
             await self.send_all(process.current().hub)
         except (NotFound, Gone):
             await self.close(NOT_YOURS)
+        except outage.ERRORS as error:
+            log.warning("A socket is closed, since the database is away: %s", error)
+            await self.close(TRY_AGAIN)
+        except Exception:
+            log.exception("A socket is closed, since something broke.")
+            await self.close(BROKEN)
         else:
             await self.close(GOING_AWAY)
 

@@ -94,6 +94,18 @@ class AlreadyDelivered(AgentChatError):
     code = "already_delivered"
 
 
+class DatabaseAway(AgentChatError):
+    """The database cannot be reached right now. Try again in a moment; what was decided before is kept."""
+
+    code = "database_away"
+
+
+class DatabaseFull(DatabaseAway):
+    """The disk of the database is full, so nothing new can be stored. Make room, then try again; what is stored is kept."""
+
+    code = "disk_full"
+
+
 class JournalClosed(AgentChatError):
     """The journal does not run in this process, so nothing can be written through it."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from io import BytesIO
 from typing import Any
 
@@ -13,8 +14,11 @@ from django.core.exceptions import DisallowedHost
 from django.core.handlers.asgi import ASGIRequest
 from django.urls import path
 
-from agentchat.consumers import ChatConsumer, InboxConsumer
+from agentchat.consumers import TRY_AGAIN, ChatConsumer, InboxConsumer
+from agentchat.models import outage
 from agentchat.supervisor import lifecycle
+
+log = logging.getLogger(__name__)
 
 websocket_urlpatterns = [
     path("ws/chats/<uuid:chat_id>/", ChatConsumer.as_asgi()),
@@ -43,7 +47,11 @@ class OwnPagesOnly:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> Any:
         application = self._application if _is_own(scope) else WebsocketDenier.as_asgi()
-        return await application(scope, receive, send)
+        try:
+            return await application(scope, receive, send)
+        except outage.ERRORS as error:
+            log.warning("A socket was not opened, since the database is away: %s", error)
+            await send({"type": "websocket.close", "code": TRY_AGAIN})
 
 
 def _is_own(scope: Any) -> bool:

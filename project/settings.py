@@ -90,8 +90,14 @@ def database() -> dict[str, Any]:
         config["OPTIONS"] = {"transaction_mode": "IMMEDIATE", "timeout": 20, "init_command": SQLITE_PRAGMAS}
     elif config["ENGINE"] == "django.db.backends.postgresql":
         config["CONN_MAX_AGE"] = 0
+        config["CONN_HEALTH_CHECKS"] = True  # else each connection of before a restart fails one request
         size = int(env.number("AGENTCHAT_DB_POOL", 10, least=2))
-        config.setdefault("OPTIONS", {})["pool"] = {"min_size": 1, "max_size": size, "timeout": 10}
+        config.setdefault("OPTIONS", {})["pool"] = {
+            "min_size": 1,
+            "max_size": size,
+            "timeout": 5,
+            "reconnect_timeout": 3,
+        }
     else:
         raise ImproperlyConfigured("DATABASE_URL must begin with postgresql:// or sqlite://.")
     return config

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
@@ -10,6 +11,10 @@ from rest_framework import exceptions as rest
 from rest_framework.response import Response
 
 from agentchat import exceptions as ours
+from agentchat.models import outage
+
+log = logging.getLogger(__name__)
+RETRY_AFTER = "2"
 
 STATUS: dict[type[ours.AgentChatError], int] = {
     ours.Invalid: 422,
@@ -24,6 +29,7 @@ STATUS: dict[type[ours.AgentChatError], int] = {
     ours.AgentGone: 410,
     ours.Stale: 409,
     ours.AlreadyDelivered: 409,
+    ours.DatabaseAway: 503,
     ours.JournalClosed: 503,
     ours.Backlog: 503,
 }
@@ -57,6 +63,9 @@ STATUS[NoSuchRange] = 416
 
 def handle(error: Exception, context: dict[str, Any]) -> Response | None:
     """The exception handler of the REST framework. None for the unexpected: that is a 500, and logged."""
+    if away := outage.of(error):
+        log.warning("%s (%s)", away.message, error)
+        error = away
     if isinstance(error, ours.AgentChatError):
         return _of_ours(error)
     if isinstance(error, RequestDataTooBig):
@@ -71,7 +80,10 @@ def handle(error: Exception, context: dict[str, Any]) -> Response | None:
 def _of_ours(error: ours.AgentChatError) -> Response:
     status = next((STATUS[kind] for kind in type(error).__mro__ if kind in STATUS), 400)
     code = ours.NotFound.code if status == 404 else error.code
-    return _response(status, code, error.message, **error.context)
+    response = _response(status, code, error.message, **error.context)
+    if status == 503:
+        response["Retry-After"] = RETRY_AFTER
+    return response
 
 
 def _of_framework(error: rest.APIException) -> Response:

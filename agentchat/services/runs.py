@@ -136,13 +136,16 @@ def _end_message(message: Message, error: str, now: Any) -> list[Event]:
     return [event(Kind.MESSAGE_CHANGED, message=str(message.pk), changes=changes)] if changes else []
 
 
-def dead(alive: set[str], host: str) -> list[Run]:
-    """Active runs whose worker is gone: of this host and not among the living, or silent for too long."""
+def dead(alive: set[str], host: str, *, by_silence: bool = True) -> list[Run]:
+    """Active runs whose worker is gone: of this host and not among the living, or silent for too long.
+
+    Without `by_silence` only the former: after the database was away every worker has been silent.
+    """
     silent = clock.now() - timedelta(seconds=conf.DEAD_AFTER_SECONDS)
     return [
         run
         for run in Run.objects.active().order_by("created_at")
-        if (run.heartbeat_at or run.created_at) < silent
+        if (by_silence and (run.heartbeat_at or run.created_at) < silent)
         or (run.worker.startswith(f"{host}:") and run.worker not in alive)
     ]
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -37,6 +39,7 @@ class Host:
         self._woken = asyncio.Event()
         self._loops: list[asyncio.Task[None]] = []
         self._stop_listening: Callable[[], None] | None = None
+        self._steady_since = self._last_beat = time.monotonic()
 
     async def start(self) -> None:
         self._presence.enter()
@@ -87,13 +90,22 @@ class Host:
             await asyncio.sleep(conf.HEARTBEAT_SECONDS)
             try:
                 await self._call(runs.beat, self._presence.worker)
+                self._has_beaten()
                 await self._recover()
             except Exception:
                 log.exception("The heartbeat failed; it is tried again in %d s.", conf.HEARTBEAT_SECONDS)
 
+    def _has_beaten(self) -> None:
+        """Whoever could not beat (the database was away, or we stood still) must not call others silent for it."""
+        now = time.monotonic()
+        if now - self._last_beat > 2 * conf.HEARTBEAT_SECONDS:
+            self._steady_since = now
+        self._last_beat = now
+
     async def _recover(self) -> None:
         alive = await asyncio.to_thread(self._presence.alive)
-        for run in await self._call(runs.dead, alive, HOST):
+        steady = time.monotonic() - self._steady_since > conf.DEAD_AFTER_SECONDS
+        for run in await self._call(partial(runs.dead, alive, HOST, by_silence=steady)):
             killed = await asyncio.to_thread(_reap, run)
             if await self._call(runs.finish, run.pk, RunStatus.INTERRUPTED, DIED, run.worker):
                 log.warning("Run %s of a dead worker is closed; %d of its processes were killed.", run.pk, killed)

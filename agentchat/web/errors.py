@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.loader import render_to_string
 
+from agentchat.exceptions import DatabaseAway
+from agentchat.models import outage
 from agentchat.web.context import theme
 
 TEXTS = {
@@ -36,12 +40,26 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
+    if away := outage.of(sys.exc_info()[1]):
+        return _unavailable(request, away)
     return error(request, 500)
+
+
+def _unavailable(request: HttpRequest, away: DatabaseAway) -> HttpResponse:
+    """Not our fault, and it passes."""
+    heading, _, text = away.message.partition(". ")
+    response = _answer(request, 503, away.code, away.message, heading, text)
+    response["Retry-After"] = "2"
+    return response
 
 
 def error(request: HttpRequest, status: int) -> HttpResponse:
     heading, text = TEXTS[status]
+    return _answer(request, status, CODES[status], f"{heading}.", heading, text)
+
+
+def _answer(request: HttpRequest, status: int, code: str, detail: str, heading: str, text: str) -> HttpResponse:
     if request.path.startswith("/api/"):
-        return JsonResponse({"code": CODES[status], "detail": f"{heading}."}, status=status)
+        return JsonResponse({"code": code, "detail": detail}, status=status)
     context = {"status": status, "heading": heading, "text": text, "theme": theme(request)}
     return HttpResponse(render_to_string("agentchat/error.html", context), status=status)

@@ -25,13 +25,18 @@ class Viewer:
         self._cookies = "; ".join(f"{name}={value}" for name, value in client.http.cookies.items())
         self._chat, self._servers = chat, servers
         self.events: list[dict[str, Any]] = []
-        self.connections = 0
+        self.connections = self.refused = 0
         self.wrong = ""
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
+    def begin(self) -> None:
+        """`with` does it, and waits until somebody lets us in."""
+        if not self._thread.ident:
+            self._thread.start()
+
     def __enter__(self) -> Self:
-        self._thread.start()
+        self.begin()
         until(lambda: self.connections)
         return self
 
@@ -47,6 +52,7 @@ class Viewer:
             try:
                 self._hear(self._servers[turn % len(self._servers)])
             except LOST:
+                self.refused += 1
                 time.sleep(0.05)
             turn += 1
 
