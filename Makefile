@@ -49,8 +49,9 @@ newest: $(DEV_READY) ## The fast tests on the newest Django, by NEWEST (python3)
 	$(VENV)/newest/bin/python -m django --version
 	$(VENV)/newest/bin/python -m pytest -q -n $(WORKERS) --dist loadfile -m "not (services or browser or slow or soak)"
 
-bench: $(RUN_READY) ## Measure what streaming and waiting cost, beside their bars
-	$(BIN)/python -m bench.run
+bench: $(DEV_READY) ## Measure what streaming and waiting cost, beside their bars (ONLY=streams: a part)
+	tests/services/prepare
+	$(BIN)/python -m bench $(ONLY)
 
 lock: $(DEV_READY) ## Write the exact versions into requirements*.txt (UPGRADE=1: the newest ones)
 	for name in requirements requirements-dev; do \

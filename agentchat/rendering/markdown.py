@@ -15,8 +15,6 @@ from markdown_it.token import Token
 
 from agentchat.rendering import boundary, markup
 
-SMALL = 2_000
-"""A tail up to this length is parsed at every line, within the budget."""
 BUDGET = 16
 """How many characters may be parsed for each that came; beyond, a tail is parsed when it has grown by half."""
 _LINE = re.compile(r"\r\n|\r(?!\Z)|\n")
@@ -69,12 +67,12 @@ class MarkdownStream:
         """Parsing a long tail at every line would be quadratic."""
         if self._chars * 2 >= self._failed_at * 3:
             return True
-        return (ended or self._chars <= SMALL) and self._parsed + self._chars <= BUDGET * self._came
+        return ended and self._parsed + self._chars <= BUDGET * self._came
 
     def _emit(self, last: bool) -> list[Block]:
         tail = "".join(self._tail)
         lines, ends, _ = _lines(tail, last)
-        groups = list(_groups(markup.parser.parse("".join(f"{line}\n" for line in lines))))
+        groups = list(_groups(markup.blocks("".join(f"{line}\n" for line in lines))))
         blocks = list(_blocks(groups, lines, ends, last))
         used = blocks[-1].end if blocks else 0
         self._keep(tail[used:], groups, lines)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from html import escape
 from itertools import groupby
 
 import nh3
 from markdown_it import MarkdownIt
+from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from pygments.lexer import Lexer
 from pygments.lexers import get_lexer_by_name
@@ -47,11 +48,23 @@ _ATTRIBUTES = {
 }  # fmt: skip
 
 
+def blocks(source: str) -> list[Token]:
+    """The blocks only. What stands inside them is parsed when they are rendered: an open text is looked at more often."""
+    _apply(_BLOCKS, state := StateCore(source, parser, {}))
+    return state.tokens
+
+
+def _apply(rules: Iterable[Callable[[StateCore], None]], state: StateCore) -> None:
+    for rule in rules:
+        rule(state)
+
+
 def html(tokens: list[Token], source: str) -> str:
     """Safe HTML of one top-level block, which was written as `source`."""
     if max(token.level for token in tokens) >= DEEPEST - 1:
         return code(source.rstrip(" \t\n") + "\n", "")
-    for token in tokens:
+    _apply(_INSIDE, state := StateCore("", parser, {}, tokens))
+    for token in state.tokens:
         token.children = list(_with_our_links(token.children)) if token.children else token.children
     made = parser.renderer.render(tokens, parser.options, {})
     return nh3.clean(
@@ -172,3 +185,5 @@ def _make_parser() -> MarkdownIt:
 
 
 parser = _make_parser()
+_BLOCKS, _INSIDE = parser.core.ruler.getRules("")[:2], parser.core.ruler.getRules("")[2:]
+"""Of the parser's steps: `normalize` and `block`; `inline` and those after it."""

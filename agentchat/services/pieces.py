@@ -38,6 +38,10 @@ class Piece:
     unread: str = ""
     """Text of an earlier Output that `markdown` has still to read."""
     joiner: Joiner = field(default_factory=Joiner)
+    id: UUID = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.id = UUID(str(self.row.pk))
 
     @classmethod
     def restored(cls, row: OutputItem) -> Piece:
@@ -46,10 +50,6 @@ class Piece:
         if row.type in PROSE:
             piece.markdown, piece.unread = MarkdownStream(row.html_end), row.text[row.html_end :]
         return piece
-
-    @property
-    def id(self) -> UUID:
-        return UUID(str(self.row.pk))
 
     @property
     def is_open(self) -> bool:

@@ -143,7 +143,7 @@ def test_the_parser_reads_each_character_a_bounded_number_of_times(
     for part in (text[: len(text) // 2], text):
         counted: list[int] = []
         with monkeypatch.context() as patched:
-            patched.setattr(markup.parser, "parse", counting(counted, markup.parser.parse))
+            patched.setattr(markup, "blocks", counting(counted, markup.blocks))
             fed(split(part, [size]))
         assert len(part) <= sum(counted) <= (BUDGET + 4) * len(part)
         work.append(sum(counted))

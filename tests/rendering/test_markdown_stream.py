@@ -102,9 +102,9 @@ def test_nasty_texts_in_every_two_and_in_single_characters(text: str) -> None:
 
 
 def whole(text: str) -> list[str]:
-    """The HTML of the top-level blocks of one parse of all the text."""
+    """The HTML of the top-level blocks of all the text, parsed once."""
     blocks: list[list[Token]] = []
-    for token in markup.parser.parse(text if text.endswith(("\n", "\r")) else f"{text}\n"):
+    for token in markup.blocks(text if text.endswith(("\n", "\r")) else f"{text}\n"):
         if token.level == 0 and token.nesting >= 0:
             blocks.append([])
         blocks[-1].append(token)
@@ -207,14 +207,14 @@ def noting(noted: list[str], call: Callable[..., Any], at: int = 0) -> Callable[
 @pytest.mark.parametrize("text", GROWING.values(), ids=GROWING.keys())
 def test_parsing_is_near_linear(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     parsed: list[str] = []
-    monkeypatch.setattr(markup.parser, "parse", noting(parsed, markup.parser.parse))
+    monkeypatch.setattr(markup, "blocks", noting(parsed, markup.blocks))
     stream(text[at : at + 3] for at in range(0, len(text), 3))
     assert len(text) <= sum(map(len, parsed)) <= (BUDGET + 4) * len(text)
 
 
 def test_one_shot_parses_at_most_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     parsed: list[str] = []
-    monkeypatch.setattr(markup.parser, "parse", noting(parsed, markup.parser.parse))
+    monkeypatch.setattr(markup, "blocks", noting(parsed, markup.blocks))
     text = "a\n\n" * 1_000 + "```\nopen\n" * 3
     render(text)
     assert len(text) <= sum(map(len, parsed)) <= 2 * len(text) + 2
