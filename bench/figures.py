@@ -47,3 +47,9 @@ def table(figures: Iterable[Figure]) -> str:
         mark = "  MISSED" if figure.holds is False else ""
         lines.append(f"{figure.name:<78} {figure.value:>10.4g} {bar:>8} {figure.unit}{mark}")
     return "\n".join(lines)
+
+
+def read(text: str, suffix: str = "") -> list[Figure]:
+    """The figures of a file that `write` wrote, or of such a list; `suffix` goes behind their names."""
+    rows = [{name: value for name, value in row.items() if name != "holds"} for row in json.loads(text)]
+    return [Figure(**{**row, "name": row["name"] + suffix}) for row in rows]

@@ -18,7 +18,7 @@ os.environ |= {"AGENTCHAT_VAR": FOLDER, "LOG_LEVEL": "ERROR", "AGENTCHAT_PRODUCT
 os.environ.setdefault("SECRET_KEY", "only-to-measure-" * 4)
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
 
-import django
+import django  # noqa: E402
 
 django.setup()
 

@@ -7,10 +7,13 @@ their slow comparison.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import logging
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
+from agentchat import conf
 from agentchat.events import Kind
 from agentchat.exceptions import JournalClosed
 from agentchat.journal import bus as buses
@@ -19,6 +22,11 @@ from agentchat.journal.entry import Committed
 from agentchat.journal.hub import Hub
 from agentchat.journal.lookout import Lookout
 from agentchat.journal.writer import Run, Writer
+from agentchat.models import outage
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+INSIST_EVERY = 0.5
 
 
 @dataclass(slots=True)
@@ -79,6 +87,24 @@ async def stop() -> None:
     if process.bus:
         await process.bus.stop()
     _current = None
+
+
+async def insist(function: Callable[..., T], *arguments: Any) -> T:
+    """`run`, and again while the database is away, as long as the writer would: for what a run cannot go on without.
+
+    The function must bear being repeated, also after a commit whose answer was lost.
+    """
+    give_up = time.monotonic() + conf.RETRY_SECONDS
+    while True:
+        try:
+            result: T = await current().run(function, *arguments)
+        except outage.ERRORS as error:
+            if time.monotonic() > give_up:
+                raise
+            log.warning("The database is away, so %s is repeated: %s", getattr(function, "__name__", "a query"), error)
+            await asyncio.sleep(INSIST_EVERY)
+        else:
+            return result
 
 
 def announce(committed: Sequence[Committed]) -> None:

@@ -55,13 +55,13 @@ class Asking:
         chat, _ = self._writer.loaded()
         mode = self._mode or chat.approval_mode
         asks = permissions.requires_approval(mode, wanted["name"], facts, chat.workspace)
-        expires_at = await process.current().run(_in, timeout) if asks and timeout is not None else None
+        expires_at = await process.insist(_in, timeout) if asks and timeout is not None else None
         piece, entry = self._record(wanted, facts, expires_at, asks)
         if asks:
             resolution = await self._wait(piece, entry)
         else:
             await self._writer.commit(entry)
-            resolution = await process.current().run(approvals.allow_by_mode, piece.id)
+            resolution = await process.insist(approvals.allow_by_mode, piece.id)
         return await self._deliver(piece, resolution, keep_open)
 
     # Recording
@@ -116,7 +116,7 @@ class Asking:
     async def _withdraw(self, piece: Piece) -> None:
         """Once the request is stored (it may still be on its way), close it: nobody waits any more."""
         await process.current().writer.settled(self._writer.chat_id)
-        await process.current().run(_withdraw, piece.id)
+        await process.insist(_withdraw, piece.id)
         if self._open == 0:
             entry = Entry(self._writer.chat_id)
             self._set_run(entry, RunStatus.WAITING, RunStatus.RUNNING)
@@ -127,7 +127,7 @@ class Asking:
 
     async def _deliver(self, piece: Piece, resolution: Resolution, keep_open: bool) -> Decided:
         """The receipt is the only use of a decision: whoever comes second gets AlreadyDelivered and must not act."""
-        now = await process.current().run(clock.now)
+        now = await process.insist(clock.now)
         receipt = Receipt(resolution=resolution, run_id=self._writer.run_id, worker=_worker(), delivered_at=now)
         entry = Entry(self._writer.chat_id, durable=True)
         columns = {"resolution": resolution.pk, "run": receipt.run_id, "worker": receipt.worker, "delivered_at": now}

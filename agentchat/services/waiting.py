@@ -15,7 +15,7 @@ from agentchat import conf
 from agentchat.events import Cause, Kind
 from agentchat.exceptions import Gone, Invalid
 from agentchat.journal import process
-from agentchat.models import OutputItem, Resolution
+from agentchat.models import OutputItem, Resolution, clock
 from agentchat.services import approvals
 
 log = logging.getLogger(__name__)
@@ -29,6 +29,8 @@ class _Waiter:
     item_id: UUID
     expires_at: datetime | None
     woken: asyncio.Event
+    deadline: float | None = None
+    """When it expires, by the clock of the loop."""
 
 
 _waiters: set[_Waiter] = set()
@@ -51,40 +53,54 @@ async def wait(item_id: UUID, chat_id: UUID, expires_at: datetime | None, check:
     _waiters.add(waiter)
     _start_polling()
     try:
-        return await _until_resolved(waiter, here, check)
+        await _set_deadline(waiter)
+        return await _until_resolved(waiter, check)
     finally:
         _waiters.discard(waiter)
         stop_listening()
 
 
-async def _until_resolved(waiter: _Waiter, here: process.Process, check: CheckConnection | None) -> Resolution:
+async def _until_resolved(waiter: _Waiter, check: CheckConnection | None) -> Resolution:
     waiter.woken.set()
     while True:
         if waiter.woken.is_set():
             waiter.woken.clear()
-            found: dict[UUID, Resolution] = await here.run(_look, [waiter.item_id])
+            found: dict[UUID, Resolution] = await process.insist(_look, [waiter.item_id])
             if waiter.item_id in found:
                 return found[waiter.item_id]
         if check and inspect.isawaitable(answer := check()):
             await answer
-        await _pause(waiter, here, CHECK_SECONDS if check else None)
+        await _pause(waiter, CHECK_SECONDS if check else None)
 
 
-async def _pause(waiter: _Waiter, here: process.Process, longest: float | None) -> None:
+async def _pause(waiter: _Waiter, longest: float | None) -> None:
     """Until woken or expired, or for as long as `longest`."""
-    left = _seconds_to(waiter.expires_at)
+    left = None if waiter.deadline is None else waiter.deadline - asyncio.get_running_loop().time()
     pauses = [pause for pause in (left, longest) if pause is not None]
     try:
         async with asyncio.timeout(max(0.02, min(pauses)) if pauses else None):
             await waiter.woken.wait()
     except TimeoutError:
-        if left is not None and left <= (longest or left) and await here.run(_expire, waiter.item_id):
-            waiter.woken.set()
+        if left is not None and left <= (longest or left):
+            await _expire_now(waiter)
 
 
-def _seconds_to(moment: datetime | None) -> float | None:
-    """By this machine's clock: when to ask the database whether it is over."""
-    return None if moment is None else (moment - datetime.now(moment.tzinfo)).total_seconds()
+async def _expire_now(waiter: _Waiter) -> None:
+    if await process.insist(_expire, waiter.item_id):
+        waiter.woken.set()
+    else:
+        await _set_deadline(waiter)
+
+
+async def _set_deadline(waiter: _Waiter) -> None:
+    """How far off it is, says the database: the clock of this machine may be wrong, and may be set while we wait."""
+    if waiter.expires_at is not None:
+        left = await process.insist(_seconds_to, waiter.expires_at)
+        waiter.deadline = asyncio.get_running_loop().time() + left
+
+
+def _seconds_to(moment: datetime) -> float:
+    return (moment - clock.now()).total_seconds()
 
 
 def _expire(item_id: UUID) -> bool:

@@ -31,7 +31,7 @@ class MessageWriter:
         if self.message is None:
             async with self._loading:
                 if self.message is None:
-                    await process.current().run(self._load)
+                    await process.insist(self._load)
         if self._failed:
             raise self._failed
         if self.ended:

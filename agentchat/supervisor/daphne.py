@@ -16,7 +16,7 @@ from django.utils.module_loading import import_string
 from twisted.internet import reactor as twisted_reactor
 from twisted.internet.defer import Deferred
 
-from agentchat.supervisor import lifecycle
+from agentchat.supervisor import compression, lifecycle
 
 DRAIN_SECONDS = 20
 GOING_AWAY = 1001
@@ -27,7 +27,12 @@ reactor: Any = twisted_reactor
 
 
 class _Socket(WebSocketProtocol):  # type: ignore[misc]  # it has no types
-    """Its own way to close allows only the codes of applications, and raises for that of a server that goes away."""
+    """Deflates, as browsers offer. Its own way to close allows only the codes of applications, and raises for that of a
+    server that goes away."""
+
+    def _connectionMade(self) -> None:
+        super()._connectionMade()
+        self.perMessageCompressionAccept = compression.accept
 
     def serverClose(self, code: int | None = None) -> None:
         if code == GOING_AWAY:

@@ -39,6 +39,7 @@ class Host:
         self._woken = asyncio.Event()
         self._loops: list[asyncio.Task[None]] = []
         self._stop_listening: Callable[[], None] | None = None
+        self._leaving = False
         self._steady_since = self._last_beat = time.monotonic()
 
     async def start(self) -> None:
@@ -52,6 +53,7 @@ class Host:
 
     async def stop(self) -> None:
         """Take nothing more; what runs is interrupted and says so."""
+        self._leaving = True
         if self._stop_listening:
             self._stop_listening()
         for task in [*self._loops, *self._tasks.values()]:
@@ -137,14 +139,20 @@ class Host:
         self._woken.set()
 
     async def _finish(self, run: Run, status: RunStatus, error: str) -> None:
-        try:
-            await process.current().writer.settled(run.chat_id)
-            await self._call(runs.finish, run.pk, status, error, self._presence.worker)
-        except Exception:
-            log.exception("Run %s could not be ended; the next recovery does it.", run.pk)
+        """Until it is done: we beat for all our runs, so nobody else would end one that we forget."""
+        while True:
+            try:
+                await process.current().writer.settled(run.chat_id)
+                await self._call(runs.finish, run.pk, status, error, self._presence.worker)
+                return
+            except Exception:
+                log.exception("Run %s could not be ended.", run.pk)
+            if self._leaving:
+                return
+            await asyncio.sleep(LOOK_EVERY)
 
     async def _drive(self, run: Run) -> None:
-        output, turn = await self._call(_prepare, run)
+        output, turn = await process.insist(_prepare, run)
         output.state.update(turn.state)
         provider = registry.load(run.provider)()
         try:

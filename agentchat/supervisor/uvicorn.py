@@ -14,7 +14,7 @@ import uvicorn
 from django.conf import settings
 from django.utils.module_loading import import_string
 
-from agentchat.supervisor import lifecycle
+from agentchat.supervisor import compression, lifecycle
 
 CLOSE_SECONDS = 3
 """For answers that are on their way when everything else has drained."""
@@ -44,8 +44,8 @@ def serve(descriptor: int) -> None:
     config = uvicorn.Config(
         import_string(settings.ASGI_APPLICATION),
         lifespan="on",
-        ws="websockets-sansio",
-        ws_per_message_deflate=False,
+        ws=compression.UvicornSocket,
+        ws_per_message_deflate=False,  # the socket has a cheaper one
         timeout_graceful_shutdown=CLOSE_SECONDS,
         log_config=None,
         access_log=False,
