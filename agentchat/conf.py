@@ -23,6 +23,10 @@ EVENTS_PER_READ = 500
 EVENT_BYTES_PER_READ = 1_000_000
 OUTBOX_BYTES = 1_000_000
 """What may wait for one socket; beyond it the socket catches up from the journal."""
+CONDENSED_OUTBOX_BYTES = 32_000
+"""The same where catching up costs less than what waits: a page on a slow line is soon at the end again."""
+CONDENSED_PAGES = 20
+"""Of the journal, said in few events; who is further behind gets a snapshot."""
 BACKLOG_CHARS = 8_000_000
 """Text that may wait for the database in one process; beyond it `Output.text` waits too."""
 RETRY_SECONDS = 60

@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from functools import partial
 from typing import Any
+from urllib.parse import parse_qs
 from uuid import UUID
 
 from channels.generic.websocket import AsyncWebsocketConsumer
 
+from agentchat import conf
 from agentchat.exceptions import Gone, NotFound
-from agentchat.journal import process, reader
+from agentchat.journal import condense, process, reader
 from agentchat.journal.hub import Hub
 from agentchat.journal.outbox import Wire
 from agentchat.models import Chat, outage
@@ -72,24 +75,34 @@ class ChatConsumer(SendingConsumer):
 
     async def send_all(self, hub: Hub) -> None:
         chat_id: UUID = self.scope["url_route"]["kwargs"]["chat_id"]
-        run = process.current().run
-        await run(_require, self.scope["user"], chat_id)
-        outbox = hub.attach(chat_id, _after(self.scope["query_string"]))
+        await process.current().run(_require, self.scope["user"], chat_id)
+        query = parse_qs(self.scope["query_string"].decode("latin-1"))
+        condensed = query.get("condense") == ["1"]
+        bound = conf.CONDENSED_OUTBOX_BYTES if condensed else conf.OUTBOX_BYTES
+        outbox = hub.attach(chat_id, _after(query), bound)
         try:
-            await outbox.drain(self._wire(chat_id, run))
+            await outbox.drain(self._condensed(chat_id) if condensed else self._exact(chat_id))
         finally:
             hub.detach(chat_id, outbox)
 
-    def _wire(self, chat_id: UUID, run: Any) -> Wire:
+    def _exact(self, chat_id: UUID) -> Wire:
+        run, user = process.current().run, self.scope["user"]
+
         async def take() -> tuple[int, str]:
-            taken = await run(snapshot.chat_snapshot, self.scope["user"], chat_id)
+            taken = await run(snapshot.chat_snapshot, user, chat_id)
             return taken["cursor"], json.dumps({"type": "snapshot", **taken}, ensure_ascii=False)
 
-        async def read(after: int) -> reader.Page:
-            page: reader.Page = await run(reader.read, chat_id, after)
-            return page
+        return Wire(self.send, partial(run, reader.read, chat_id), take)
 
-        return Wire(self.send, read, take)
+    def _condensed(self, chat_id: UUID) -> Wire:
+        """For the page, which has its own way to draw a chat anew."""
+        run, user = process.current().run, self.scope["user"]
+
+        async def take() -> tuple[int, str]:
+            cursor = await run(_last_seq, user, chat_id)
+            return cursor, json.dumps({"type": "snapshot", "cursor": cursor})
+
+        return Wire(self.send, partial(run, condense.read, chat_id), take)
 
 
 def _require(user: Any, chat_id: UUID) -> None:
@@ -97,13 +110,15 @@ def _require(user: Any, chat_id: UUID) -> None:
         raise NotFound()
 
 
-def _after(query: bytes) -> int:
+def _last_seq(user: Any, chat_id: UUID) -> int:
+    _require(user, chat_id)
+    return reader.last_seqs([chat_id])[chat_id]
+
+
+def _after(query: dict[str, list[str]]) -> int:
     """The cursor; without one (or with nonsense) -1, which is older than every event kept: a snapshot comes first."""
-    for pair in query.decode("latin-1").split("&"):
-        name, _, value = pair.partition("=")
-        if name == "after" and value.isdecimal() and len(value) < 19:
-            return int(value)
-    return -1
+    value = query.get("after", [""])[0]
+    return int(value) if value.isdecimal() and value.isascii() and len(value) < 19 else -1
 
 
 class InboxConsumer(SendingConsumer):

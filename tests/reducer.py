@@ -9,6 +9,15 @@ HEAD = TAIL = 8000
 SLACK = 1000
 
 
+def condensed(snapshot: dict[str, Any], frame: dict[str, Any]) -> dict[str, Any]:
+    """The snapshot that would be taken at the cursor of a frame for a viewer that asked for `condense=1`."""
+    state = copy.deepcopy(snapshot)
+    for event in frame["events"]:
+        assert state["cursor"] < event["seq"] <= frame["cursor"], "an event twice, or of a later frame"
+        _HANDLERS[event["kind"]](state, event)
+    return state | {"cursor": frame["cursor"]}
+
+
 def apply(snapshot: dict[str, Any], events: list[dict[str, Any]]) -> dict[str, Any]:
     """The snapshot that would be taken after these events."""
     state = copy.deepcopy(snapshot)
@@ -46,6 +55,9 @@ def _item_delta(state: dict[str, Any], event: dict[str, Any]) -> None:
     item = _item(state, event["item"])
     part = (item.get("content") or item.get("output"))[0]
     omitted = (item.get("cut") or {}).get("omitted", 0)
+    if event.get("skipped"):
+        part["text"], omitted = part["text"][:HEAD], event["offset"] - HEAD
+        item["bytes"] += event["skipped"]
     new = event["text"][max(0, len(part["text"]) + omitted - event["offset"]) :]
     part["text"] += new
     if item["type"] == "function_call_output":

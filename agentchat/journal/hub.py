@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from uuid import UUID
 
+from agentchat import conf
 from agentchat.events import Kind
 from agentchat.exceptions import CursorTooOld, Gone
 from agentchat.journal import reader
@@ -68,10 +69,10 @@ class Hub:
 
     # Viewers
 
-    def attach(self, chat_id: UUID, cursor: int) -> Outbox:
+    def attach(self, chat_id: UUID, cursor: int, bound: int = conf.OUTBOX_BYTES) -> Outbox:
         """A new viewer, who has seen events up to `cursor`; the outbox starts by catching up from the journal."""
         room = self._rooms.setdefault(chat_id, _Room(chat_id))
-        outbox = Outbox(cursor)
+        outbox = Outbox(cursor, bound)
         room.outboxes.add(outbox)
         if self._bus:
             self._bus.join(str(chat_id))

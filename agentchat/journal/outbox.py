@@ -6,11 +6,20 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from agentchat import conf
 from agentchat.exceptions import CursorTooOld
-from agentchat.journal.entry import frame
-from agentchat.journal.reader import Page
+
+
+class Page(Protocol):
+    """Events from the journal, up to the number `cursor`; `last_seq` was the chat's when they were read."""
+
+    @property
+    def cursor(self) -> int: ...
+    @property
+    def last_seq(self) -> int: ...
+    def frame(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +36,8 @@ class Wire:
 class Outbox:
     """Frames for one socket, in order, without gaps. `cursor` is the last event that was sent."""
 
-    def __init__(self, cursor: int) -> None:
-        self.cursor = cursor
+    def __init__(self, cursor: int, bound: int = conf.OUTBOX_BYTES) -> None:
+        self.cursor, self._bound = cursor, bound
         self._last = cursor
         self._frames: deque[tuple[int, str]] = deque()
         self._bytes = 0
@@ -42,7 +51,7 @@ class Outbox:
         self._woken.set()
         if self._behind or last <= self._last:
             return
-        if first != self._last + 1 or self._bytes + len(text) > conf.OUTBOX_BYTES:
+        if first != self._last + 1 or (self._frames and self._bytes + len(text) > self._bound):
             self._fall_behind()
             return
         self._frames.append((last, text))
@@ -93,9 +102,9 @@ class Outbox:
                 self.cursor, text = await wire.snapshot()
                 await wire.send(text)
                 continue
-            if page.bodies:
+            if page.cursor > self.cursor:
                 self.cursor = page.cursor
-                await wire.send(frame(page.first, page.bodies))
+                await wire.send(page.frame())
             if self.cursor >= page.last_seq and not self._woken.is_set():
                 # Nothing was pushed since the read began, so what comes next follows the cursor without a gap.
                 self._last = self.cursor

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from agentchat import conf
 from agentchat.exceptions import CursorTooOld, Gone
+from agentchat.journal.entry import frame
 from agentchat.models import Chat, Event
 
 
@@ -21,6 +22,9 @@ class Page:
     @property
     def cursor(self) -> int:
         return self.first + len(self.bodies) - 1
+
+    def frame(self) -> str:
+        return frame(self.first, self.bodies)
 
 
 def read(chat_id: UUID, after: int, limit: int = conf.EVENTS_PER_READ) -> Page:

@@ -17,8 +17,8 @@ from websockets.server import ServerProtocol
 
 WINDOW_BITS = 10
 MEMORY_LEVEL = 3
-UNSENT_BYTES = 16_384
-"""What the system may hold for a slow line before `send` waits; it would take megabytes, which are then late."""
+UNSENT_BYTES = 8_192
+"""What this process, and then the system, may hold for a slow line before `send` waits; they would take megabytes."""
 
 
 def deflate() -> ServerPerMessageDeflateFactory:
@@ -38,9 +38,13 @@ class UvicornSocket(WebSocketsSansIOProtocol):
     def connection_made(self, transport: BaseTransport) -> None:
         super().connection_made(transport)
         self.transport.set_write_buffer_limits(high=UNSENT_BYTES)
-        line = self.transport.get_extra_info("socket")
-        if hasattr(socket, "TCP_NOTSENT_LOWAT") and line.family in (socket.AF_INET, socket.AF_INET6):
-            line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
+        hold_little(self.transport.get_extra_info("socket"))
+
+
+def hold_little(line: Any) -> None:
+    """Where the system can be told."""
+    if hasattr(socket, "TCP_NOTSENT_LOWAT") and line.family in (socket.AF_INET, socket.AF_INET6):
+        line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
 
 
 def accept(offers: list[Any]) -> PerMessageDeflateOfferAccept | None:

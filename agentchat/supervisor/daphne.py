@@ -28,11 +28,25 @@ reactor: Any = twisted_reactor
 
 class _Socket(WebSocketProtocol):  # type: ignore[misc]  # it has no types
     """Deflates, as browsers offer. Its own way to close allows only the codes of applications, and raises for that of a
-    server that goes away."""
+    server that goes away. And it would hold all that a slow line does not take: here `send` waits instead."""
 
     def _connectionMade(self) -> None:
         super()._connectionMade()
         self.perMessageCompressionAccept = compression.accept
+        self.room = asyncio.Event()
+        self.room.set()
+        self.transport.unregisterProducer()  # that of HTTP
+        self.transport.bufferSize = compression.UNSENT_BYTES
+        self.transport.registerProducer(self, True)
+        compression.hold_little(self.transport.getHandle())
+
+    def pauseProducing(self) -> None:
+        self.room.clear()
+
+    def resumeProducing(self) -> None:
+        self.room.set()
+
+    stopProducing = resumeProducing
 
     def serverClose(self, code: int | None = None) -> None:
         if code == GOING_AWAY:
@@ -41,9 +55,16 @@ class _Socket(WebSocketProtocol):  # type: ignore[misc]  # it has no types
             super().serverClose(code)
 
 
+class _Server(Server):  # type: ignore[misc]  # it has no types
+    async def handle_reply(self, protocol: Any, message: dict[str, Any]) -> None:
+        await super().handle_reply(protocol, message)
+        if isinstance(protocol, _Socket) and message["type"] == "websocket.send":
+            await protocol.room.wait()
+
+
 def serve(host: str, port: int, ready: Callable[[], None]) -> None:
     """Blocks until SIGTERM or SIGINT. `ready` is called once the port is open."""
-    server = Server(
+    server = _Server(
         import_string(settings.ASGI_APPLICATION),
         endpoints=build_endpoint_description_strings(host=host, port=port),
         signal_handlers=False,

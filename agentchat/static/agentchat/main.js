@@ -44,7 +44,7 @@ function startChat() {
   composer.start(chat);
   const banner = document.getElementById('offline');
   let timer;
-  const socket = listen(() => `/ws/chats/${chat}/?after=${transcript.at()}`, transcript.take, (state) => {
+  const socket = listen(() => `/ws/chats/${chat}/?condense=1&after=${transcript.at()}`, transcript.take, (state) => {
     clearTimeout(timer);
     if (state === 'over') location.assign('/');
     if (state === 'open') { banner.hidden = true; delete document.body.dataset.offline; alarm(''); }

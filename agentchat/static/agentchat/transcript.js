@@ -49,10 +49,9 @@ async function redraw() {
 async function apply(frame) {
   const todo = { items: new Map(), turns: new Set(), dock: false, asks: new Set(), said: '' };
   for (const event of frame.events) {
-    if (event.seq <= cursor) continue;
-    (HANDLERS[event.kind] ?? (() => {}))(event, todo);
-    cursor = event.seq;
+    if (event.seq > cursor) (HANDLERS[event.kind] ?? (() => {}))(event, todo);
   }
+  cursor = Math.max(cursor, frame.cursor);
   await Promise.all([...todo.turns].map((id) => drawTurn(id)));
   for (const [id, event] of todo.items) await drawItem(id, event);
   if (todo.dock) await drawDock();
@@ -113,13 +112,14 @@ function delta(event, todo) {
   const output = document.querySelector(`[data-term="${event.item}"]`);
   const element = output ?? piece(event.item);
   const owner = element?.closest('.piece');
-  if (!element || event.seq <= seqOf(owner)) return;
+  if (!element) return;
   const have = Number(element.dataset.length);
+  const gap = event.offset - have;
   const open = output ?? element.querySelector('[data-open]');
-  if (event.offset > have || !open) return void todo.items.set(owner.dataset.item, event);
-  const text = dropCodePoints(event.text, have - event.offset);
-  element.dataset.length = have + codePoints(text);
-  changing(() => { if (output) append(output, text); else open.append(text); });
+  if ((gap > 0 && !event.skipped) || !open) return void todo.items.set(owner.dataset.item, event);
+  const text = dropCodePoints(event.text, -gap);
+  element.dataset.length = Math.max(have, event.offset) + codePoints(text);
+  if (text) changing(() => { if (output) append(output, gap > 0 ? `\n… ${gap} characters not shown …\n${text}` : text); else open.append(text); });
 }
 
 function block(event, todo) {
