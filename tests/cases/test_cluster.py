@@ -1,0 +1,150 @@
+"""Faults of transport, database and size, on a cluster: PostgreSQL, Redis, and two processes that share them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import ExitStack
+from functools import partial
+from typing import Any
+
+import pytest
+import redis
+
+from tests.cases.helpers import ended, hear, socket
+from tests.e2e.conftest import script
+from tests.faults.story import gate
+from tests.faults.test_pause import paused
+from tests.faults.viewer import Viewer, asked
+from tests.faults.viewer import ended as has_ended
+from tests.reducer import apply
+from tests.services.client import Client, until
+from tests.services.cluster import Pair, WebProcess
+from tests.services.postgres import Postgres
+from tests.services.redis import Redis
+
+pytestmark = [pytest.mark.slow, pytest.mark.services]
+
+POOL, ALLOWED = 5, 16
+"""Connections to PostgreSQL that each process may have, and those that PostgreSQL has for everybody."""
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[Pair]:
+    with ExitStack() as stack:
+        postgres, bus = stack.enter_context(Postgres(f"max_connections={ALLOWED}")), stack.enter_context(Redis())
+        yield stack.enter_context(Pair(postgres, bus, AGENTCHAT_DB_POOL=str(POOL)))
+
+
+@pytest.fixture(scope="module")
+def client(pair: Pair) -> Client:
+    return Client(pair.one)
+
+
+def empty_chat(client: Client) -> str:
+    return str(client.post("/chats/", {"provider": "scripted"}).json()["id"])
+
+
+def waits(client: Client, chat: str, call: str) -> Any:
+    """The request of this call, if it is open."""
+    rows = client.get("/approvals/", state="pending", chat=chat)["results"]
+    return next((row["item"] for row in rows if row["item"]["call_id"] == call), None)
+
+
+def allow(client: Client, chat: str, call: str) -> None:
+    assert client.decide(until(lambda: waits(client, chat, call), 60)).status_code == 200
+
+
+def is_well(pair: Pair) -> None:
+    """No process has complained, of whatever."""
+    for server in (pair.one, pair.two):
+        assert not [line for line in server.log().splitlines() if "ERROR" in line or "Traceback" in line]
+        assert "ChannelFull" not in server.log()
+
+
+def stored(pair: Pair, chat: str) -> list[dict[str, Any]]:
+    """The journal of a chat."""
+    rows = pair.query("SELECT seq, body::json FROM agentchat_event WHERE chat_id = %s ORDER BY seq", chat)
+    return [{"seq": seq, **body} for seq, body in rows]
+
+
+# S21
+
+
+def hints(bus: Redis) -> int:
+    """Messages that Redis was given so far."""
+    with redis.Redis.from_url(bus.url) as asking:
+        return int(asking.info("commandstats")["cmdstat_publish"]["calls"])
+
+
+def burst(pair: Pair, chat: str) -> int:
+    """The events of the largest commit."""
+    commits = "SELECT count(*) FROM agentchat_event WHERE chat_id = %s GROUP BY xmin::text ORDER BY 1 DESC LIMIT 1"
+    return int(pair.query(commits, chat)[0][0])
+
+
+def test_s21_more_than_a_hundred_events_at_once_all_arrive(pair: Pair, client: Client) -> None:
+    """In one commit, and in hundreds while the process of the reader stands still: what a channel holds is no bound."""
+    chat = empty_chat(client)
+    many = {"repeat": 1500, "steps": [{"notice": "n"}]}
+    fast = {"repeat": 300, "steps": [{"text": "x"}, {"flush": {"force": True}}]}
+    client.say(chat, script(gate(0), many, fast, gate(1), {"text": "done"}))
+    host, other = pair.host_of(client.run(chat)["id"])
+    here, there = client.at(host), client.at(other)
+    with Viewer(there, chat, other) as viewer:
+        viewer.has(asked("gate-0"))
+        before = hints(pair.redis)
+        with paused(other):
+            allow(here, chat, "gate-0")
+            until(lambda: waits(here, chat, "gate-1"), 60)
+            assert hints(pair.redis) - before > 100 and burst(pair, chat) > 100
+        viewer.has(asked("gate-1"))
+        allow(there, chat, "gate-1")
+        viewer.has(has_ended)
+        assert until(lambda: viewer.events == stored(pair, chat)) and not viewer.wrong
+        assert viewer.connections == 1, "nothing is lost, so nobody has to connect again"
+    kinds = [item["type"] for item in client.items(chat)]
+    assert kinds.count("notice") == 1500 and client.run(chat)["status"] == "completed"
+    is_well(pair)
+
+
+# S22
+
+
+async def test_s22_cut_twice_and_connected_again_elsewhere_reads_each_number_once(pair: Pair, client: Client) -> None:
+    """A cursor means the same at every process, so a reader who is cut may go on at any of them."""
+    chat = empty_chat(client)
+    first = client.snapshot(chat)
+    client.say(chat, script(*({"text": f"{number} ", "every": 0.01} for number in range(1, 301))))
+    host, other = pair.host_of(client.run(chat)["id"])
+    heard = await cut_off(client, chat, first["cursor"], [(host, "90 "), (other, "200 ")])
+    middle = client.at(other).snapshot(chat)
+    async with (
+        socket(host, client, chat, heard[-1]["seq"]) as one,
+        socket(other, client, chat, middle["cursor"]) as two,
+    ):
+        heard += await hear(one, ended)
+        later = await hear(two, ended)
+    assert heard == stored(pair, chat)[: len(heard)]
+    for state in (apply(first, heard), apply(middle, later)):
+        for taken in (client.snapshot(chat), client.at(pair.two).snapshot(chat)):
+            assert state["messages"] == taken["messages"]
+        [item] = state["messages"][1]["items"]
+        assert item["content"][0]["text"].split() == [str(number) for number in range(1, 301)]
+    is_well(pair)
+
+
+async def cut_off(client: Client, chat: str, after: int, stays: list[tuple[WebProcess, str]]) -> list[dict[str, Any]]:
+    """Listen at one process until the words come, fall off the line, stay away for a while, and go on at the next."""
+    heard: list[dict[str, Any]] = []
+    for server, words in stays:
+        async with socket(server, client, chat, heard[-1]["seq"] if heard else after) as line:
+            heard += await hear(line, partial(says, words))
+            line.transport.abort()
+        assert not ended(heard), "it was to be cut in the middle"
+        await asyncio.sleep(0.5)
+    return heard
+
+
+def says(words: str, found: list[dict[str, Any]]) -> bool:
+    return words in "".join(event["text"] for event in found if event["kind"] == "item.delta")
