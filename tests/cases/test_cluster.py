@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from typing import Any
@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import redis
 
-from tests.cases.helpers import ended, hear, socket
+from tests.cases.helpers import at_once, ended, hear, socket
 from tests.e2e.conftest import script
 from tests.faults.story import gate
-from tests.faults.test_pause import paused
+from tests.faults.test_pause import paused, rename
 from tests.faults.viewer import Viewer, asked
 from tests.faults.viewer import ended as has_ended
 from tests.reducer import apply
@@ -148,3 +148,83 @@ async def cut_off(client: Client, chat: str, after: int, stays: list[tuple[WebPr
 
 def says(words: str, found: list[dict[str, Any]]) -> bool:
     return words in "".join(event["text"] for event in found if event["kind"] == "item.delta")
+
+
+# S23
+
+WORDS = "".join(f"{number} " for number in range(200))
+GATES = [f"gate-{number}" for number in range(8)]
+
+
+def busy() -> str:
+    """Four seconds of text, fifty pieces a second, and one request after the other beside it."""
+    stream = {"text": WORDS, "chunk": 4, "every": 0.02}
+    return script({"parallel": [[stream], [gate(number) for number in range(len(GATES))]]})
+
+
+def test_s23_two_processes_that_write_to_the_same_chats_do_not_hinder_each_other(pair: Pair, client: Client) -> None:
+    """Text from the one, decisions and titles from both, and somebody who looks at the admin."""
+    doors = [client.at(pair.one), client.at(pair.two)]
+    chats = [door.chat(busy(), provider="scripted") for door in doors * 4]
+    asking: list[Callable[[], Iterator[int]]] = [partial(decided, door) for door in doors]
+    asking += [partial(renamed, door, chats) for door in doors]
+    asking += [lambda: iter([client.http.get("/admin/agentchat/outputitem/").status_code])]
+    answers = at_once(*(partial(until_completed, client, chats, ask) for ask in asking))
+    assert [set(codes) for codes in answers] == [{200}] * len(asking)
+    for chat in chats:
+        assert client.snapshot(chat) == doors[1].snapshot(chat)
+        is_undamaged(client, chat)
+        kinds = [event["kind"] for event in stored(pair, chat)]
+        first, last = kinds.index("item.delta"), len(kinds) - kinds[::-1].index("item.delta")
+        assert {"approval.resolved", "chat.changed"} <= set(kinds[first:last]), "they did not write at the same time"
+    assert pair.query("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()") == [(0,)]
+    assert "ERROR" not in pair.postgres.log.read_text()
+    assert not any("is repeated" in server.log() for server in (pair.one, pair.two))
+    is_well(pair)
+
+
+def decided(client: Client) -> Iterator[int]:
+    for row in client.get("/approvals/", state="pending")["results"]:
+        yield client.decide(row["item"]).status_code
+
+
+def renamed(client: Client, chats: list[str]) -> Iterator[int]:
+    for chat in chats:
+        yield rename(client, chat).status_code
+
+
+def until_completed(client: Client, chats: list[str], ask: Callable[[], Iterator[int]]) -> list[int]:
+    """Ask again and again, until all the chats have come to their end; what was answered."""
+    answers: list[int] = []
+
+    def over() -> bool:
+        answers.extend(ask())
+        return all(client.run(chat)["status"] == "completed" for chat in chats)
+
+    until(over, 50)
+    return answers
+
+
+def is_undamaged(client: Client, chat: str) -> None:
+    """All was said, in order; all was decided once, and the agent got it."""
+    items = client.items(chat)
+    assert "".join(item["content"][0]["text"] for item in items if item["type"] == "message") == WORDS
+    calls = [item for item in items if item["type"] == "function_call"]
+    assert sorted(call["call_id"] for call in calls) == GATES
+    assert all(call["resolution"]["action"] == "approve" and call["resolution"]["receipt"] for call in calls)
+
+
+# S24
+
+SOCKETS, ASKING = 300, 40
+
+
+def held(pair: Pair, busy: bool = False) -> int:
+    """Connections to the database that the processes hold now; those in use only, if `busy`."""
+    counted = "SELECT count(*), count(*) FILTER (WHERE state <> 'idle') FROM pg_stat_activity "
+    [(all_of_them, in_use)] = pair.query(counted + "WHERE datname = current_database() AND pid <> pg_backend_pid()")
+    return int(in_use if busy else all_of_them)
+
+
+async def test_s24_connections_stay_bounded_whoever_watches_and_waits(pair: Pair, client: Client) -> None:
+    """More sockets and open requests than PostgreSQL has connections, and then PostgreSQL starts again."""
