@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, ExitStack, contextmanager
 from functools import partial
+from itertools import cycle
+from threading import Event
 from typing import Any
 
 import pytest
 import redis
 
-from tests.cases.helpers import at_once, ended, hear, socket
+from tests.cases.helpers import at_once, ended, has, hear, socket
 from tests.e2e.conftest import script
 from tests.faults.story import gate
 from tests.faults.test_pause import paused, rename
@@ -219,12 +222,65 @@ def is_undamaged(client: Client, chat: str) -> None:
 SOCKETS, ASKING = 300, 40
 
 
-def held(pair: Pair, busy: bool = False) -> int:
-    """Connections to the database that the processes hold now; those in use only, if `busy`."""
-    counted = "SELECT count(*), count(*) FILTER (WHERE state <> 'idle') FROM pg_stat_activity "
-    [(all_of_them, in_use)] = pair.query(counted + "WHERE datname = current_database() AND pid <> pg_backend_pid()")
-    return int(in_use if busy else all_of_them)
-
-
 async def test_s24_connections_stay_bounded_whoever_watches_and_waits(pair: Pair, client: Client) -> None:
-    """More sockets and open requests than PostgreSQL has connections, and then PostgreSQL starts again."""
+    """More sockets and open requests than PostgreSQL has connections; then it starts anew, and the agents get their answers."""
+    one, two = client.at(pair.one), client.at(pair.two)
+    chats = [door.chat(script(gate(0)), provider="scripted") for door in [one, two] * (ASKING // 2)]
+    for chat in chats:
+        until(partial(waits, one, chat, "gate-0"))
+    with sampled(pair) as seen:
+        await asyncio.gather(asyncio.to_thread(read_much, one, two), watch_and_leave(pair, client, chats))
+    assert POOL < max(seen) <= 2 * POOL, "each process has its bound, and was asked for more"
+    assert until(lambda: connections(pair, in_use=True) == 0), "nobody holds one while people think"
+    pair.postgres.halt()
+    pair.postgres.resume()
+    for door, chat in zip([two, one] * (ASKING // 2), chats, strict=True):
+        allow(door, chat, "gate-0")
+    assert until(lambda: all(one.run(chat)["status"] == "completed" for chat in chats))
+    assert connections(pair) <= 2 * POOL
+    told = pair.one.log() + pair.two.log() + pair.postgres.log.read_text()
+    assert not any(words in told for words in ("already closed", "too many clients", "remaining connection slots"))
+
+
+def connections(pair: Pair, in_use: bool = False) -> int:
+    """What the two processes hold of PostgreSQL; in use is also what waits within a transaction."""
+    held = "SELECT count(*), count(*) FILTER (WHERE state <> 'idle') FROM pg_stat_activity"
+    [counted] = pair.query(
+        held + " WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
+    )
+    return int(counted[in_use])
+
+
+@contextmanager
+def sampled(pair: Pair) -> Iterator[list[int]]:
+    """Counts the connections again and again."""
+    seen: list[int] = []
+    over = Event()
+
+    def look() -> None:
+        while not over.wait(0.02):
+            seen.append(connections(pair))
+
+    with ThreadPoolExecutor(1) as pool:
+        looking = pool.submit(look)
+        try:
+            yield seen
+        finally:
+            over.set()
+        looking.result(30)
+
+
+async def watch_and_leave(pair: Pair, client: Client, chats: list[str]) -> None:
+    """All sockets are open at once, each has heard what is asked, and then all are closed."""
+    servers = zip(cycle((pair.one, pair.two)), cycle(chats), range(SOCKETS))
+    async with AsyncExitStack() as stack:
+        lines = [await stack.enter_async_context(socket(server, client, chat, 0)) for server, chat, _ in servers]
+        for line in lines:
+            assert await hear(line, has("approval.requested"))
+
+
+def read_much(*doors: Client) -> None:
+    """Several times as many readers as a process has connections."""
+    for _ in range(5):
+        asked = [partial(door.http.get, path) for door in doors for path in ("/", "/api/v1/chats/") * POOL]
+        assert {answer.status_code for answer in at_once(*asked)} == {200}
