@@ -1,17 +1,21 @@
-"""What the cases share: a race with a common start, sockets of a running server, and who lives on this machine."""
+"""What the cases share: a race with a common start, sockets of a running server, who lives on this machine, and clusters."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
-from threading import Barrier, Thread
+from threading import Barrier, Event, Thread
 from typing import Any
 
+import psycopg
 import websockets
 
-from tests.services.client import Client
+from tests.services.client import Client, until
+from tests.services.cluster import Pair
 from tests.services.server import Server
 
 
@@ -68,3 +72,84 @@ def marked_processes(run: str) -> list[int]:
         except OSError:
             continue
     return found
+
+
+# Clusters
+
+
+def waits(client: Client, chat: str, call: str) -> Any:
+    """The request of this call, if it is open."""
+    rows = client.get("/approvals/", state="pending", chat=chat)["results"]
+    return next((row["item"] for row in rows if row["item"]["call_id"] == call), None)
+
+
+def allow(client: Client, chat: str, call: str) -> None:
+    assert client.decide(until(lambda: waits(client, chat, call), 60)).status_code == 200
+
+
+def stored(pair: Pair, chat: str) -> list[dict[str, Any]]:
+    """The journal of a chat."""
+    rows = pair.query("SELECT seq, body::json FROM agentchat_event WHERE chat_id = %s ORDER BY seq", chat)
+    return [{"seq": seq, **body} for seq, body in rows]
+
+
+def connections(pair: Pair, in_use: bool = False) -> int:
+    """What the two processes hold of PostgreSQL; in use is also what waits within a transaction."""
+    held = "SELECT count(*), count(*) FILTER (WHERE state <> 'idle') FROM pg_stat_activity"
+    [counted] = pair.query(
+        held + " WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
+    )
+    return int(counted[in_use])
+
+
+@contextmanager
+def sampled(pair: Pair) -> Iterator[list[int]]:
+    """Counts the connections again and again."""
+    seen: list[int] = []
+    over = Event()
+
+    def look() -> None:
+        while not over.wait(0.02):
+            seen.append(connections(pair))
+
+    with ThreadPoolExecutor(1) as pool:
+        looking = pool.submit(look)
+        try:
+            yield seen
+        finally:
+            over.set()
+        looking.result(30)
+
+
+COPY = """INSERT INTO agentchat_{table} SELECT (jsonb_populate_record(old, jsonb_build_object({changed}))).*
+FROM agentchat_{table} old JOIN agentchat_message said ON said.id = {message}, generate_series(%(first)s::int, %(last)s) turn
+WHERE said.chat_id = %(chat)s AND said.position < 1000"""
+COPIED: dict[str, tuple[str, tuple[str, ...], dict[str, str]]] = {
+    "message": ("old.id", ("id", "parent_id"), {"position": "1000 * turn + old.position"}),
+    "run": ("old.message_id", ("id", "message_id"), {}),
+    "outputitem": ("old.message_id", ("id", "message_id", "output_of_id"), {}),
+    "resolution": (
+        "(SELECT message_id FROM agentchat_outputitem WHERE id = old.item_id)",
+        ("item_id", "hash", "prev_hash"),
+        {"id": "nextval(pg_get_serial_sequence('agentchat_resolution', 'id'))"},
+    ),
+}
+"""Tables of a turn: where a row's message is, the columns that are derived anew for each copy, and other changes."""
+MEGABYTES = """UPDATE agentchat_outputitem SET text = repeat('0123456789', 100000) FROM agentchat_message said
+WHERE said.id = message_id AND said.chat_id = %(chat)s AND said.position / 1000 %% 25 = 24
+AND name = 'read' AND type = 'function_call_output'"""
+NUMBERED = "UPDATE agentchat_chat SET last_seq = 1000 + 1000 * %(last)s, floor_seq = 1000 + 1000 * %(last)s WHERE id = %(chat)s"
+
+
+def grow(pair: Pair, chat: str, before: int, turns: int) -> None:
+    """Copy the first turn of a chat: it had so many turns before. A read result of each 25th has a megabyte."""
+    with psycopg.connect(pair.url) as connection:
+        for statement in (*map(_copy, COPIED), MEGABYTES, NUMBERED, "ANALYZE"):
+            connection.execute(statement, {"chat": chat, "first": before, "last": turns - 1})
+
+
+def _copy(table: str) -> Any:
+    message, derived, others = COPIED[table]
+    changes = {column: f"md5(turn || old.{column}::text)" for column in derived} | others
+    changed = ", ".join(f"'{column}', {value}" for column, value in changes.items())
+    return COPY.format(table=table, message=message, changed=changed)

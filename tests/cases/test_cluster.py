@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, ExitStack, contextmanager
+from contextlib import AsyncExitStack, ExitStack
 from functools import partial
 from itertools import cycle
-from threading import Event
+from pathlib import Path
 from typing import Any
 
 import pytest
 import redis
 
-from tests.cases.helpers import at_once, ended, has, hear, socket
+from tests.cases.helpers import allow, at_once, connections, ended, grow, has, hear, sampled, socket, stored, waits
 from tests.e2e.conftest import script
 from tests.faults.story import gate
 from tests.faults.test_pause import paused, rename
@@ -35,8 +36,8 @@ POOL, ALLOWED = 5, 16
 @pytest.fixture(scope="module")
 def pair() -> Iterator[Pair]:
     with ExitStack() as stack:
-        postgres, bus = stack.enter_context(Postgres(f"max_connections={ALLOWED}")), stack.enter_context(Redis())
-        yield stack.enter_context(Pair(postgres, bus, AGENTCHAT_DB_POOL=str(POOL)))
+        postgres = stack.enter_context(Postgres(f"max_connections={ALLOWED}", "log_statement=all"))
+        yield stack.enter_context(Pair(postgres, stack.enter_context(Redis()), AGENTCHAT_DB_POOL=str(POOL)))
 
 
 @pytest.fixture(scope="module")
@@ -48,27 +49,11 @@ def empty_chat(client: Client) -> str:
     return str(client.post("/chats/", {"provider": "scripted"}).json()["id"])
 
 
-def waits(client: Client, chat: str, call: str) -> Any:
-    """The request of this call, if it is open."""
-    rows = client.get("/approvals/", state="pending", chat=chat)["results"]
-    return next((row["item"] for row in rows if row["item"]["call_id"] == call), None)
-
-
-def allow(client: Client, chat: str, call: str) -> None:
-    assert client.decide(until(lambda: waits(client, chat, call), 60)).status_code == 200
-
-
 def is_well(pair: Pair) -> None:
     """No process has complained, of whatever."""
     for server in (pair.one, pair.two):
         assert not [line for line in server.log().splitlines() if "ERROR" in line or "Traceback" in line]
         assert "ChannelFull" not in server.log()
-
-
-def stored(pair: Pair, chat: str) -> list[dict[str, Any]]:
-    """The journal of a chat."""
-    rows = pair.query("SELECT seq, body::json FROM agentchat_event WHERE chat_id = %s ORDER BY seq", chat)
-    return [{"seq": seq, **body} for seq, body in rows]
 
 
 # S21
@@ -181,7 +166,7 @@ def test_s23_two_processes_that_write_to_the_same_chats_do_not_hinder_each_other
         first, last = kinds.index("item.delta"), len(kinds) - kinds[::-1].index("item.delta")
         assert {"approval.resolved", "chat.changed"} <= set(kinds[first:last]), "they did not write at the same time"
     assert pair.query("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()") == [(0,)]
-    assert "ERROR" not in pair.postgres.log.read_text()
+    assert " ERROR: " not in pair.postgres.log.read_text()
     assert not any("is repeated" in server.log() for server in (pair.one, pair.two))
     is_well(pair)
 
@@ -242,34 +227,6 @@ async def test_s24_connections_stay_bounded_whoever_watches_and_waits(pair: Pair
     assert not any(words in told for words in ("already closed", "too many clients", "remaining connection slots"))
 
 
-def connections(pair: Pair, in_use: bool = False) -> int:
-    """What the two processes hold of PostgreSQL; in use is also what waits within a transaction."""
-    held = "SELECT count(*), count(*) FILTER (WHERE state <> 'idle') FROM pg_stat_activity"
-    [counted] = pair.query(
-        held + " WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
-    )
-    return int(counted[in_use])
-
-
-@contextmanager
-def sampled(pair: Pair) -> Iterator[list[int]]:
-    """Counts the connections again and again."""
-    seen: list[int] = []
-    over = Event()
-
-    def look() -> None:
-        while not over.wait(0.02):
-            seen.append(connections(pair))
-
-    with ThreadPoolExecutor(1) as pool:
-        looking = pool.submit(look)
-        try:
-            yield seen
-        finally:
-            over.set()
-        looking.result(30)
-
-
 async def watch_and_leave(pair: Pair, client: Client, chats: list[str]) -> None:
     """All sockets are open at once, each has heard what is asked, and then all are closed."""
     servers = zip(cycle((pair.one, pair.two)), cycle(chats), range(SOCKETS))
@@ -282,5 +239,68 @@ async def watch_and_leave(pair: Pair, client: Client, chats: list[str]) -> None:
 def read_much(*doors: Client) -> None:
     """Several times as many readers as a process has connections."""
     for _ in range(5):
-        asked = [partial(door.http.get, path) for door in doors for path in ("/", "/api/v1/chats/") * POOL]
+        asked = [partial(door.http.get, path) for door in doors for path in ("/", "/api/v1/chats/") * (POOL - 1)]
         assert {answer.status_code for answer in at_once(*asked)} == {200}
+
+
+# S27
+
+TURN = script(
+    {"reasoning": "I think."},
+    *({"approve": {"id": id, "name": "shell", "arguments": {"command": f"ls {id}"}}} for id in ("one", "two")),
+    {"tool": {"id": "three", "name": "read", "arguments": {}, "result": "three\n", "done": True}},
+    {"text": "It is *done*.\n\n"},
+)
+SOME, ALL = 60, 2500
+"""Turns, with eight items each; of all, a hundred items have a megabyte."""
+SHOWN = 50
+"""Messages of a chat, or rows of a list in the admin."""
+CHAT = ("/api/v1/chats/{chat}/snapshot/", "/chats/{chat}/")
+ITEMS = tuple(f"/admin/agentchat/outputitem/{query}" for query in ("", "?p=2", "?q=shell"))
+AUDIT = tuple(f"/admin/agentchat/resolution/{query}" for query in ("", "?p=2", "?q=shell"))
+Costs = dict[str, list[tuple[int, int]]]
+
+
+@pytest.fixture(scope="module")
+def costs(pair: Pair, client: Client) -> tuple[Costs, Costs]:
+    """Queries and bytes of each page at each process, while there are some turns, and once there are all."""
+    chat = client.chat(TURN, provider="scripted", approval_mode="full")
+    until(lambda: client.run(chat)["status"] == "completed")
+    grow(pair, chat, 1, SOME)
+    some = measured(pair, client, chat)
+    grow(pair, chat, SOME, ALL)
+    return some, measured(pair, client, chat)
+
+
+def test_s27_five_thousand_messages_cost_no_more_than_a_hundred(costs: tuple[Costs, Costs]) -> None:
+    """To open the chat at either process, and to list, search and turn the pages of the admin."""
+    some, everything = costs
+    for page in CHAT + ITEMS + AUDIT:
+        for (queries, size), (queries_then, size_then) in zip(some[page], everything[page], strict=True):
+            assert queries_then == queries and size_then < 1.2 * size and size_then < 1_000_000, page
+    assert all(queries < SHOWN / 2 for page in CHAT + ITEMS for queries, _ in some[page]), "one for each row"
+
+
+@pytest.mark.xfail(raises=AssertionError, reason="the list reads the receipt of each row by a query of its own")
+def test_s27_the_list_of_the_audit_has_no_query_for_each_row(costs: tuple[Costs, Costs]) -> None:
+    assert all(queries < SHOWN / 2 for page in AUDIT for queries, _ in costs[0][page])
+
+
+def measured(pair: Pair, client: Client, chat: str) -> Costs:
+    doors, pages = (client.at(pair.one), client.at(pair.two)), CHAT + ITEMS + AUDIT
+    return {page: [cost(pair, door, page.format(chat=chat)) for door in doors] for page in pages}
+
+
+def cost(pair: Pair, door: Client, path: str) -> tuple[int, int]:
+    return min(opened(pair.postgres.log, door, path) for _ in range(2))
+
+
+def opened(log: Path, door: Client, path: str) -> tuple[int, int]:
+    """Queries are those of the connection that had most of them: the processes look around now and then by others."""
+    before = log.stat().st_size
+    answer = door.http.get(path)
+    assert answer.status_code == 200, path
+    with log.open("rb") as lines:
+        lines.seek(before)
+        asked_by = Counter(re.findall(rb"\[(\d+)\] LOG:  (?:statement|execute)", lines.read()))
+    return max(asked_by.values()), len(answer.content)
