@@ -101,28 +101,24 @@ def decide(owner: Any, item: OutputItem) -> int:
 
 
 def of_tokens(found: list[tuple[bool, float]]) -> list[Figure]:
-    name = "token from Output.text to its bytes at a browser"
-    here = [ms for is_here, ms in found if is_here]
-    there = [ms for is_here, ms in found if not is_here]
-    kind = "uvicorn" if there else "daphne"
-    how = f"{TOKENS} tokens, one at a time; {kind} in a process of its own, a websocket with deflate in another"
-    figures = [
-        Figure(f"{name}, same process, median", statistics.median(here), "ms", 15, how),
-        Figure(f"{name}, same process, p95", statistics.quantiles(here, n=20)[-1], "ms", None, how),
-    ]
-    if there:
-        how += "; the socket is at a second server"
-        figures.append(Figure(f"{name}, across processes, median", statistics.median(there), "ms", 25, how))
-        figures.append(Figure(f"{name}, across processes, p95", statistics.quantiles(there, n=20)[-1], "ms", None, how))
+    figures: list[Figure] = []
+    server = "daphne" if connection.vendor == "sqlite" else "uvicorn"
+    how = f"{TOKENS} tokens, one at a time; {server} in a process of its own, a websocket with deflate in another"
+    for where, wanted, bar in (("same process", True, 15), ("across processes", False, 25)):
+        if took := [ms for is_here, ms in found if is_here == wanted]:
+            figures += pair(f"token from Output.text to its bytes at a browser, {where}", took, (bar, None), how)
     return figures
 
 
 def of_decisions(took: list[float]) -> list[Figure]:
-    name = "decision committed in one process to approve() returning in another"
     how = f"{len(took)} decisions, from the return of the commit; the run is in one of two servers, the decision in neither"
+    return pair("decision committed in one process to approve() returning in another", took, (10, 25), how)
+
+
+def pair(name: str, took: list[float], bars: tuple[float, float | None], how: str) -> list[Figure]:
+    values = {"median": statistics.median(took), "p95": statistics.quantiles(took, n=20)[-1]}
     return [
-        Figure(f"{name}, median", statistics.median(took), "ms", 10, how),
-        Figure(f"{name}, p95", statistics.quantiles(took, n=20)[-1], "ms", 25, how),
+        Figure(f"{name}, {key}", value, "ms", bar, how) for (key, value), bar in zip(values.items(), bars, strict=True)
     ]
 
 
