@@ -9,11 +9,12 @@ import statistics
 import time
 from bisect import bisect_right
 from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import accumulate, takewhile
 from typing import Any
 
+from agentchat.journal import process
 from agentchat.models import OutputItem, Run
 from agentchat.providers import registry
 from agentchat.providers.base import Provider, Turn
@@ -24,7 +25,7 @@ from bench.prose import tokens
 from bench.world import cpu, db, watching
 
 RUNS, SECONDS, PAUSE = 100, 20, 1 / 50
-TOKENS = round(SECONDS / PAUSE)
+TOKENS = SECONDS * 50
 WORDS = list(tokens(TOKENS + RUNS))
 KEY = "streaming"
 
@@ -64,10 +65,8 @@ class Streaming(Provider):
 
 
 class Silent:
-    """An output that does nothing."""
-
     async def text(self, text: str) -> None:
-        return
+        """Does nothing."""
 
 
 @dataclass
@@ -90,19 +89,13 @@ class Refusals(logging.Handler):
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self.count = 0
+        log = logging.getLogger("agentchat")
+        log.setLevel(logging.WARNING)
+        log.addHandler(self)
 
     def emit(self, record: logging.LogRecord) -> None:
         said = record.getMessage() + str(record.exc_info or "")
         self.count += "locked" in said or "commit failed" in said or "OperationalError" in said
-
-
-@contextmanager
-def listening() -> Iterator[Refusals]:
-    log, handler = logging.getLogger("agentchat"), Refusals()
-    log.setLevel(logging.WARNING)
-    log.addHandler(handler)
-    yield handler
-    log.removeHandler(handler)
 
 
 @asynccontextmanager
@@ -120,7 +113,6 @@ async def harness() -> float:
     """Seconds of CPU of the same tokens, said to nobody."""
     stage = Stage()
     talking = [asyncio.create_task(stage.stream(Silent(), nth)) for nth in range(RUNS)]
-    await asyncio.sleep(0.5)
     with cpu() as used:
         stage.begin.set()
         await stage.until_said()
@@ -130,9 +122,11 @@ async def harness() -> float:
 
 @dataclass
 class Result:
-    """CPU in seconds, characters that the database and the viewers lack, and the milliseconds of each token."""
+    """CPU in seconds, hints to other processes that were dropped, characters that the database and the viewers lack,
+    and the milliseconds of each token."""
 
     cpu: float
+    dropped: int
     stored: int = 0
     delivered: int = 0
     waits: list[float] = field(default_factory=list)
@@ -146,14 +140,14 @@ async def crowd(stage: Stage) -> Result:
         with ExitStack() as stack:
             for chat, one in zip(made, seen, strict=True):
                 stack.enter_context(watching(chat.pk, owner, one.take))
-            result = Result(await played(stage, owner, made))
+            result = Result(*await played(stage, owner, made))
     for nth, (chat, one) in enumerate(zip(made, seen, strict=True)):
         await compare(result, chat, one, stage.said[nth], WORDS[nth : nth + TOKENS])
     return result
 
 
-async def played(stage: Stage, owner: Any, made: list[Any]) -> float:
-    """Seconds of CPU while they stream, without the beginning and the end of the runs."""
+async def played(stage: Stage, owner: Any, made: list[Any]) -> tuple[float, int]:
+    """Seconds of CPU while they stream, without the beginning and the end of the runs; and hints dropped."""
     for nth, chat in enumerate(made):
         await db(chats.post, user=owner, chat_id=chat.pk, text=str(nth))
     while len(stage.said) < RUNS:
@@ -166,7 +160,8 @@ async def played(stage: Stage, owner: Any, made: list[Any]) -> float:
     stage.leave.set()
     while await db(Run.objects.filter(ended_at=None).count):
         await asyncio.sleep(0.2)
-    return used()
+    bus = process.current().bus
+    return used(), bus.dropped if bus else 0
 
 
 async def compare(result: Result, chat: Any, seen: Seen, said: list[float], words: list[str]) -> None:
@@ -187,8 +182,8 @@ def lacks(got: str, text: str) -> int:
 
 def measure() -> list[Figure]:
     own = asyncio.run(harness())
-    with listening() as refusals:
-        found = asyncio.run(crowd(Stage()))
+    refusals = Refusals()
+    found = asyncio.run(crowd(Stage()))
     name = f"{RUNS} runs of {1 / PAUSE:g} tokens/s in one process"
     how = f"{SECONDS} s of Markdown in tokens of 4 characters; hosted as in a server, each with a viewer at the hub (no socket)"
     core = f"{how}; process CPU without the harness's {own:.1f} s, and without a database server's"
@@ -199,5 +194,6 @@ def measure() -> list[Figure]:
         Figure(f"{name}: CPU", (found.cpu - own) / SECONDS, "cores", 0.6, core),
         Figure(f"{name}: token to viewer, p95", late, "ms", 100, how),
         Figure(f"{name}: token to viewer, median", statistics.median(found.waits), "ms", None, how),
+        Figure(f"{name}: hints to other processes dropped by the bus", found.dropped, "", None, how),
         Figure(f"{name}: 'database is locked' and other refusals", refusals.count, "", 0, "in the log of agentchat"),
     ]
