@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -12,10 +14,12 @@ from threading import Barrier, Event, Thread
 from typing import Any
 
 import psycopg
+import redis
 import websockets
 
 from tests.services.client import Client, until
 from tests.services.cluster import Pair
+from tests.services.redis import Redis
 from tests.services.server import Server
 
 
@@ -93,6 +97,18 @@ def stored(pair: Pair, chat: str) -> list[dict[str, Any]]:
     return [{"seq": seq, **body} for seq, body in rows]
 
 
+def hints(bus: Redis) -> int:
+    """Messages that Redis was given so far."""
+    with redis.Redis.from_url(bus.url) as asking:
+        return int(asking.info("commandstats")["cmdstat_publish"]["calls"])
+
+
+def burst(pair: Pair, chat: str) -> int:
+    """The events of the largest commit."""
+    commits = "SELECT count(*) FROM agentchat_event WHERE chat_id = %s GROUP BY xmin::text ORDER BY 1 DESC LIMIT 1"
+    return int(pair.query(commits, chat)[0][0])
+
+
 def connections(pair: Pair, in_use: bool = False) -> int:
     """What the two processes hold of PostgreSQL; in use is also what waits within a transaction."""
     held = "SELECT count(*), count(*) FILTER (WHERE state <> 'idle') FROM pg_stat_activity"
@@ -144,6 +160,7 @@ NUMBERED = "UPDATE agentchat_chat SET last_seq = 1000 + 1000 * %(last)s, floor_s
 def grow(pair: Pair, chat: str, before: int, turns: int) -> None:
     """Copy the first turn of a chat: it had so many turns before. A read result of each 25th has a megabyte."""
     with psycopg.connect(pair.url) as connection:
+        connection.execute("SET session_replication_role = replica")  # foreign keys hold without looking
         for statement in (*map(_copy, COPIED), MEGABYTES, NUMBERED, "ANALYZE"):
             connection.execute(statement, {"chat": chat, "first": before, "last": turns - 1})
 
@@ -153,3 +170,19 @@ def _copy(table: str) -> Any:
     changes = {column: f"md5(turn || old.{column}::text)" for column in derived} | others
     changed = ", ".join(f"'{column}', {value}" for column, value in changes.items())
     return COPY.format(table=table, message=message, changed=changed)
+
+
+def cost(pair: Pair, door: Client, path: str) -> tuple[int, int]:
+    """Queries and bytes of a page; of two attempts the lesser."""
+    return min(_opened(pair.postgres.log, door, path) for _ in range(2))
+
+
+def _opened(log: Path, door: Client, path: str) -> tuple[int, int]:
+    """Queries are those of the connection that had most of them: the processes look around now and then by others."""
+    before = log.stat().st_size
+    answer = door.http.get(path)
+    assert answer.status_code == 200, path
+    with log.open("rb") as lines:
+        lines.seek(before)
+        by_whom = Counter(re.findall(rb"\[(\d+)\] LOG:  (?:statement|execute)", lines.read()))
+    return max(by_whom.values()), len(answer.content)

@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-import re
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack
 from functools import partial
 from itertools import cycle
-from pathlib import Path
 from typing import Any
 
 import pytest
-import redis
 
-from tests.cases.helpers import allow, at_once, connections, ended, grow, has, hear, sampled, socket, stored, waits
+from tests.cases.helpers import (
+    allow,
+    at_once,
+    burst,
+    connections,
+    cost,
+    ended,
+    grow,
+    has,
+    hear,
+    hints,
+    sampled,
+    socket,
+    stored,
+    waits,
+)  # fmt: skip
 from tests.e2e.conftest import script
 from tests.faults.story import gate
 from tests.faults.test_pause import paused, rename
@@ -57,18 +68,6 @@ def is_well(pair: Pair) -> None:
 
 
 # S21
-
-
-def hints(bus: Redis) -> int:
-    """Messages that Redis was given so far."""
-    with redis.Redis.from_url(bus.url) as asking:
-        return int(asking.info("commandstats")["cmdstat_publish"]["calls"])
-
-
-def burst(pair: Pair, chat: str) -> int:
-    """The events of the largest commit."""
-    commits = "SELECT count(*) FROM agentchat_event WHERE chat_id = %s GROUP BY xmin::text ORDER BY 1 DESC LIMIT 1"
-    return int(pair.query(commits, chat)[0][0])
 
 
 def test_s21_more_than_a_hundred_events_at_once_all_arrive(pair: Pair, client: Client) -> None:
@@ -289,18 +288,3 @@ def test_s27_the_list_of_the_audit_has_no_query_for_each_row(costs: tuple[Costs,
 def measured(pair: Pair, client: Client, chat: str) -> Costs:
     doors, pages = (client.at(pair.one), client.at(pair.two)), CHAT + ITEMS + AUDIT
     return {page: [cost(pair, door, page.format(chat=chat)) for door in doors] for page in pages}
-
-
-def cost(pair: Pair, door: Client, path: str) -> tuple[int, int]:
-    return min(opened(pair.postgres.log, door, path) for _ in range(2))
-
-
-def opened(log: Path, door: Client, path: str) -> tuple[int, int]:
-    """Queries are those of the connection that had most of them: the processes look around now and then by others."""
-    before = log.stat().st_size
-    answer = door.http.get(path)
-    assert answer.status_code == 200, path
-    with log.open("rb") as lines:
-        lines.seek(before)
-        asked_by = Counter(re.findall(rb"\[(\d+)\] LOG:  (?:statement|execute)", lines.read()))
-    return max(asked_by.values()), len(answer.content)
