@@ -32,6 +32,10 @@ BACKLOG_CHARS = 8_000_000
 RETRY_SECONDS = 60
 """How long the journal repeats a commit that the database refused, before the runs are told."""
 STOP_SECONDS = 2
+LEAVE_SECONDS = 10
+"""How long a server that is told to stop waits for its runs to be ended; what is left then is closed by the next start."""
+LAST_TRY_SECONDS = 3
+"""How long its journal then still repeats a commit."""
 HEARTBEAT_SECONDS = 3
 DEAD_AFTER_SECONDS = 15
 

@@ -20,6 +20,7 @@ from agentchat.journal.bus import Bus
 from agentchat.journal.entry import Committed, frame
 from agentchat.journal.outbox import Outbox
 from agentchat.journal.writer import Run
+from agentchat.models import outage
 
 log = logging.getLogger(__name__)
 HEAL_AFTER = 0.02
@@ -174,7 +175,7 @@ class Hub:
             try:
                 await self._compare()
             except Exception:
-                log.exception("Comparing cursors failed; it is tried again in %d s.", COMPARE_EVERY)
+                outage.report(log, "Comparing cursors failed; it is tried again in %d s.", COMPARE_EVERY)
 
     async def _compare(self) -> None:
         chats = list(self._rooms)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -53,14 +54,16 @@ class Writer:
         self._woken, self._hurry, self._room = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._room.set()
         self._closing = False
+        self._give_up = math.inf
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._loop(), name="journal writer")
 
     async def stop(self) -> None:
-        """Commit what is there, then end."""
+        """Commit what is there, then end; soon also if the database takes nothing."""
         self._closing = True
+        self._give_up = asyncio.get_running_loop().time() + conf.LAST_TRY_SECONDS
         self._woken.set()
         self._hurry.set()
         if self._task:
@@ -175,14 +178,15 @@ class Writer:
     async def _persist(self, entries: list[Entry]) -> list[store.Result]:
         """Repeat while the database is away, for a bounded time; then the runs are told."""
         loop = asyncio.get_running_loop()
-        give_up = loop.time() + conf.RETRY_SECONDS
+        begun = loop.time()
         pause = 0.05
         while True:
             try:
                 results: list[store.Result] = await self._run(store.commit, entries)
             except (OperationalError, InterfaceError) as error:
-                if loop.time() > give_up:
-                    log.error("The database was away for %d s; %d entries are lost.", conf.RETRY_SECONDS, len(entries))
+                if loop.time() > min(begun + conf.RETRY_SECONDS, self._give_up):
+                    away = loop.time() - begun
+                    log.error("The database took nothing for %d s; %d entries are lost.", away, len(entries))
                     return [Backlog()] * len(entries)
                 log.warning("A commit failed and is repeated in %.2f s: %s", pause, error)
                 await asyncio.sleep(pause)

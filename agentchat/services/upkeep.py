@@ -13,7 +13,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Max, Min
 
-from agentchat.models import Chat, Event, IdempotencyKey, OutputItem, clock
+from agentchat.models import Chat, Event, IdempotencyKey, OutputItem, clock, outage
 from agentchat.services import fold
 
 log = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ async def loop(run: Callable[..., Awaitable[Any]]) -> None:
             if dropped:
                 log.info("%d old events were dropped.", dropped)
         except Exception:
-            log.exception("The upkeep failed; it is tried again in %d s.", EVERY)
+            outage.report(log, "The upkeep failed; it is tried again in %d s.", EVERY)
 
 
 def compact() -> int:

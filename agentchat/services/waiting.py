@@ -15,7 +15,7 @@ from agentchat import conf
 from agentchat.events import Cause, Kind
 from agentchat.exceptions import Gone, Invalid
 from agentchat.journal import process
-from agentchat.models import OutputItem, Resolution, clock
+from agentchat.models import OutputItem, Resolution, clock, outage
 from agentchat.services import approvals
 
 log = logging.getLogger(__name__)
@@ -143,7 +143,7 @@ async def _poll_loop() -> None:
         try:
             await _poll(here)
         except Exception:
-            log.exception("Looking for decisions failed; it is tried again in %s s.", conf.poll_seconds())
+            outage.report(log, "Looking for decisions failed; it is tried again in %s s.", conf.poll_seconds())
 
 
 async def _poll(here: process.Process) -> None:

@@ -18,7 +18,7 @@ from agentchat import conf
 from agentchat.events import RunStatus
 from agentchat.exceptions import AgentChatError
 from agentchat.journal import process
-from agentchat.models import Chat, Message, Run
+from agentchat.models import Chat, Message, Run, outage
 from agentchat.providers import registry
 from agentchat.providers.base import Turn
 from agentchat.services import agent_state, runs
@@ -58,7 +58,9 @@ class Host:
             self._stop_listening()
         for task in [*self._loops, *self._tasks.values()]:
             task.cancel()
-        await asyncio.gather(*self._loops, *self._tasks.values(), return_exceptions=True)
+        _, late = await asyncio.wait([*self._loops, *self._tasks.values()], timeout=conf.LEAVE_SECONDS)
+        if late:
+            log.error("%d runs could not be ended in %d s. The next start closes them.", len(late), conf.LEAVE_SECONDS)
         self._presence.leave()
 
     async def _call(self, function: Any, *arguments: Any) -> Any:
@@ -72,7 +74,7 @@ class Host:
             try:
                 await self._look()
             except Exception:
-                log.exception("Looking for runs failed; it is tried again in %d s.", LOOK_EVERY)
+                outage.report(log, "Looking for runs failed; it is tried again in %d s.", LOOK_EVERY)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_EVERY):
                     await self._woken.wait()
@@ -95,7 +97,7 @@ class Host:
                 self._has_beaten()
                 await self._recover()
             except Exception:
-                log.exception("The heartbeat failed; it is tried again in %d s.", conf.HEARTBEAT_SECONDS)
+                outage.report(log, "The heartbeat failed; it is tried again in %d s.", conf.HEARTBEAT_SECONDS)
 
     def _has_beaten(self) -> None:
         """Whoever could not beat (the database was away, or we stood still) must not call others silent for it."""
@@ -146,7 +148,7 @@ class Host:
                 await self._call(runs.finish, run.pk, status, error, self._presence.worker)
                 return
             except Exception:
-                log.exception("Run %s could not be ended.", run.pk)
+                outage.report(log, "Run %s could not be ended.", run.pk)
             if self._leaving:
                 return
             await asyncio.sleep(LOOK_EVERY)

@@ -7,6 +7,8 @@ import logging
 from django.db import DatabaseError, connection
 from django.http import HttpRequest, HttpResponse
 
+from agentchat.models import outage
+
 log = logging.getLogger(__name__)
 
 
@@ -20,6 +22,6 @@ def ready(request: HttpRequest) -> HttpResponse:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
     except DatabaseError:
-        log.exception("The database does not answer.")
+        outage.report(log, "The database does not answer.")
         return HttpResponse("The database does not answer.\n", status=503, content_type="text/plain")
     return HttpResponse("ok\n", content_type="text/plain")

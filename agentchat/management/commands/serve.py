@@ -15,6 +15,8 @@ from django.core.management import BaseCommand, CommandError, CommandParser, cal
 from django.db import connection, connections
 from django.utils import autoreload
 
+from agentchat.models import outage
+
 CHILD = "AGENTCHAT_SERVE_CHILD"
 BACKLOG = 2048
 
@@ -29,7 +31,15 @@ class Command(BaseCommand):
         parser.add_argument("--processes", type=int, metavar="N", help="uvicorn, in N processes, behind the one port")
         parser.add_argument("--inherited", type=int, help=argparse.SUPPRESS)  # one of those: the socket it was given
 
-    def handle(self, *args: Any, host: str, port: int, dev: bool, **options: Any) -> None:
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            self._serve(**options)
+        except (OSError, *outage.ERRORS) as error:
+            if away := outage.of(error):
+                raise CommandError(f"{away.message} ({error})") from error
+            raise
+
+    def _serve(self, *, host: str, port: int, dev: bool, **options: Any) -> None:
         if (inherited := options.get("inherited")) is not None:
             return self._serve_inherited(inherited)
         processes: int | None = options.get("processes")
