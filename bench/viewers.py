@@ -24,7 +24,9 @@ MANY, FEW = 500, 50
 PER_SECOND, SECONDS = 20, 15
 LINE = 20_000
 TICK = os.sysconf("SC_CLK_TCK")
-STREAM = json.dumps({"repeat": PER_SECOND * SECONDS, "steps": [{"text": "some words of it\n", "every": 1 / PER_SECOND}]})
+STREAM = json.dumps(
+    {"repeat": PER_SECOND * SECONDS, "steps": [{"text": "some words of it\n", "every": 1 / PER_SECOND}]}
+)
 LOG = "".join(f"{n * 7919 % 100_003} cc -o part{n}.o\n" for n in range(2_500))
 BUILD = [
     {"tool": {"id": "c", "name": "shell", "arguments": {"command": "make"}}},
