@@ -81,6 +81,17 @@ def marked_processes(run: str) -> list[int]:
 # Clusters
 
 
+def empty_chat(client: Client) -> str:
+    return str(client.post("/chats/", {"provider": "scripted"}).json()["id"])
+
+
+def is_well(pair: Pair) -> None:
+    """No process has complained, of whatever."""
+    for server in (pair.one, pair.two):
+        assert not [line for line in server.log().splitlines() if "ERROR" in line or "Traceback" in line]
+        assert "ChannelFull" not in server.log()
+
+
 def waits(client: Client, chat: str, call: str) -> Any:
     """The request of this call, if it is open."""
     rows = client.get("/approvals/", state="pending", chat=chat)["results"]

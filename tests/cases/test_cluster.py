@@ -17,11 +17,13 @@ from tests.cases.helpers import (
     burst,
     connections,
     cost,
+    empty_chat,
     ended,
     grow,
     has,
     hear,
     hints,
+    is_well,
     sampled,
     socket,
     stored,
@@ -31,7 +33,6 @@ from tests.e2e.conftest import script
 from tests.faults.story import gate
 from tests.faults.test_pause import paused, rename
 from tests.faults.viewer import Viewer, asked
-from tests.faults.viewer import ended as has_ended
 from tests.reducer import apply
 from tests.services.client import Client, until
 from tests.services.cluster import Pair, WebProcess
@@ -56,43 +57,41 @@ def client(pair: Pair) -> Client:
     return Client(pair.one)
 
 
-def empty_chat(client: Client) -> str:
-    return str(client.post("/chats/", {"provider": "scripted"}).json()["id"])
-
-
-def is_well(pair: Pair) -> None:
-    """No process has complained, of whatever."""
-    for server in (pair.one, pair.two):
-        assert not [line for line in server.log().splitlines() if "ERROR" in line or "Traceback" in line]
-        assert "ChannelFull" not in server.log()
-
-
 # S21
 
 
+BURST = (
+    {"repeat": 1500, "steps": [{"notice": "n"}]},
+    {"repeat": 300, "steps": [{"text": "x"}, {"flush": {"force": True}}]},
+)
+"""More than a thousand events in a commit, then hundreds of commits."""
+
+
 def test_s21_more_than_a_hundred_events_at_once_all_arrive(pair: Pair, client: Client) -> None:
-    """In one commit, and in hundreds while the process of the reader stands still: what a channel holds is no bound."""
+    """Also while the process of the reader stands still: what a channel holds is no bound."""
     chat = empty_chat(client)
-    many = {"repeat": 1500, "steps": [{"notice": "n"}]}
-    fast = {"repeat": 300, "steps": [{"text": "x"}, {"flush": {"force": True}}]}
-    client.say(chat, script(gate(0), many, fast, gate(1), {"text": "done"}))
+    client.say(chat, script(gate(0), *BURST, gate(1), {"text": "done"}))
     host, other = pair.host_of(client.run(chat)["id"])
-    here, there = client.at(host), client.at(other)
-    with Viewer(there, chat, other) as viewer:
+    with Viewer(client.at(other), chat, other) as viewer:
         viewer.has(asked("gate-0"))
-        before = hints(pair.redis)
         with paused(other):
-            allow(here, chat, "gate-0")
-            until(lambda: waits(here, chat, "gate-1"), 60)
-            assert hints(pair.redis) - before > 100 and burst(pair, chat) > 100
+            burst_out(pair, client.at(host), chat)
         viewer.has(asked("gate-1"))
-        allow(there, chat, "gate-1")
-        viewer.has(has_ended)
+        allow(client.at(other), chat, "gate-1")
+        viewer.has(ended)
         assert until(lambda: viewer.events == stored(pair, chat)) and not viewer.wrong
         assert viewer.connections == 1, "nothing is lost, so nobody has to connect again"
     kinds = [item["type"] for item in client.items(chat)]
     assert kinds.count("notice") == 1500 and client.run(chat)["status"] == "completed"
     is_well(pair)
+
+
+def burst_out(pair: Pair, client: Client, chat: str) -> None:
+    """Let the agent say all that it has to say before it asks again."""
+    before = hints(pair.redis)
+    allow(client, chat, "gate-0")
+    until(lambda: waits(client, chat, "gate-1"), 60)
+    assert hints(pair.redis) - before > 100 and burst(pair, chat) > 100
 
 
 # S22
@@ -114,11 +113,14 @@ async def test_s22_cut_twice_and_connected_again_elsewhere_reads_each_number_onc
         later = await hear(two, ended)
     assert heard == stored(pair, chat)[: len(heard)]
     for state in (apply(first, heard), apply(middle, later)):
-        for taken in (client.snapshot(chat), client.at(pair.two).snapshot(chat)):
-            assert state["messages"] == taken["messages"]
-        [item] = state["messages"][1]["items"]
-        assert item["content"][0]["text"].split() == [str(number) for number in range(1, 301)]
+        reads_like_after_a_reload(state, client.snapshot(chat), client.at(other).snapshot(chat))
     is_well(pair)
+
+
+def reads_like_after_a_reload(state: Any, *taken: Any) -> None:
+    assert all(state["messages"] == each["messages"] for each in taken)
+    [item] = state["messages"][1]["items"]
+    assert item["content"][0]["text"].split() == [str(number) for number in range(1, 301)]
 
 
 async def cut_off(client: Client, chat: str, after: int, stays: list[tuple[WebProcess, str]]) -> list[dict[str, Any]]:
@@ -161,13 +163,17 @@ def test_s23_two_processes_that_write_to_the_same_chats_do_not_hinder_each_other
     for chat in chats:
         assert client.snapshot(chat) == doors[1].snapshot(chat)
         is_undamaged(client, chat)
-        kinds = [event["kind"] for event in stored(pair, chat)]
-        first, last = kinds.index("item.delta"), len(kinds) - kinds[::-1].index("item.delta")
-        assert {"approval.resolved", "chat.changed"} <= set(kinds[first:last]), "they did not write at the same time"
+        were_at_once(stored(pair, chat))
     assert pair.query("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()") == [(0,)]
     assert " ERROR: " not in pair.postgres.log.read_text()
     assert not any("is repeated" in server.log() for server in (pair.one, pair.two))
     is_well(pair)
+
+
+def were_at_once(events: list[dict[str, Any]]) -> None:
+    kinds = [event["kind"] for event in events]
+    first, last = kinds.index("item.delta"), len(kinds) - kinds[::-1].index("item.delta")
+    assert {"approval.resolved", "chat.changed"} <= set(kinds[first:last]), "they did not write at the same time"
 
 
 def decided(client: Client) -> Iterator[int]:
