@@ -90,7 +90,7 @@ async function decide(card, action, button, replace) {
   const id = card.dataset.card;
   const answer = await post(`/approvals/${id}/decision/`, made, { key: keyFor(card, made) });
   if (answer.status === 422 || answer.status === 400) return refuse(card, button, answer.data.detail);
-  if (answer.status === 0 || answer.status >= 500 || answer.status === 403) return unsent(card, button, action);
+  if (answer.status === 0 || answer.status >= 500 || answer.status === 403) return unsent(card, button, action, answer);
   await redraw(card, answer, action, replace).catch(console.error);
   if (card.isConnected) sending(card, button, false); // it is still to be decided, or could not be fetched
 }
@@ -131,9 +131,11 @@ function refuse(card, button, text) {
   problem.hidden = false;
 }
 
-function unsent(card, button, action) {
+/** 503 comes with a sentence, such as that the disk is full. */
+function unsent(card, button, action, answer) {
   sending(card, button, false);
-  const words = `Your ${WORDS[action]} did not reach the server.`;
+  const why = answer.status === 503 ? answer.data.detail : undefined;
+  const words = why ?? `Your ${WORDS[action]} did not reach the server.`;
   card.querySelector('[data-unsent-words]').textContent = words;
   card.querySelector('[data-unsent]').hidden = false;
   alarm(words);
