@@ -14,6 +14,8 @@ from typing import Any
 from uuid import UUID
 
 from channels.layers import get_channel_layer
+from django.conf import settings
+from redis.asyncio import Redis
 
 from agentchat.events import Kind
 from agentchat.journal.entry import Committed
@@ -21,6 +23,8 @@ from agentchat.journal.entry import Committed
 log = logging.getLogger(__name__)
 INLINE_BYTES = 32_000
 QUEUE = 1_000
+AT_ONCE = 100
+"""Hints in one round trip: the layer makes one for each."""
 RETRY = 2.0
 PULSE = 1.0
 """Seconds between two messages to ourselves, by which we know that the bus carries."""
@@ -29,6 +33,8 @@ SILENCE = 5.0
 EVERYTHING = "*"
 """The topic of a message that says: I was away, so look at everything that you wait for."""
 Receive = Callable[[dict[str, Any]], None]
+Hint = tuple[str, dict[str, Any]]
+"""A topic, and the message."""
 
 
 class Bus:
@@ -43,7 +49,7 @@ class Bus:
         self._receive = receive
         self._topics: Counter[str] = Counter()
         self._changed = asyncio.Event()
-        self._outgoing: asyncio.Queue[tuple[str, dict[str, Any]]] = asyncio.Queue(QUEUE)
+        self._outgoing: asyncio.Queue[Hint] = asyncio.Queue(QUEUE)
         self._channel = ""
         self._heard = 0.0
         self._task: asyncio.Task[None] | None = None
@@ -136,17 +142,25 @@ class Bus:
             self._heard = asyncio.get_running_loop().time()
             if message.get("topic") == EVERYTHING:
                 self._look_at_everything()
-            elif "topic" in message:
+            elif "topic" in message and message["by"] != self._channel:
                 self._receive(message)
 
     async def _send_loop(self) -> None:
-        while True:
-            topic, message = await self._outgoing.get()
-            await self._send(topic, message)
+        async with Redis.from_url(settings.REDIS_URL) as redis:
+            while True:
+                hints = [await self._outgoing.get()]
+                while len(hints) < AT_ONCE and not self._outgoing.empty():
+                    hints.append(self._outgoing.get_nowait())
+                await self._send(redis, hints)
 
-    async def _send(self, topic: str, message: dict[str, Any]) -> None:
+    async def _send(self, redis: Redis, hints: list[Hint]) -> None:
+        """As the layer's `group_send` does, but in one round trip."""
+        pipeline = redis.pipeline(transaction=False)
+        for topic, message in hints:
+            text = self._layer.serialize({"type": "agentchat", "by": self._channel, "topic": topic, **message})
+            pipeline.publish(self._layer._get_group_channel_name(_group(topic)), text)
         async with asyncio.timeout(SILENCE):
-            await self._layer.group_send(_group(topic), {"type": "agentchat", "topic": topic, **message})
+            await pipeline.execute()
 
     async def _subscribe_loop(self) -> None:
         """Bring the subscriptions to what is wanted, whenever that changes. Of several changes only the last counts."""
@@ -161,7 +175,7 @@ class Bus:
             joined = wanted
             if not self.carries:
                 self.carries = True
-                await self._send(EVERYTHING, {})
+                self._start_over()
             await self._changed.wait()
 
     async def _pulse_loop(self) -> None:
@@ -171,6 +185,12 @@ class Bus:
                 await self._layer.send(self._channel, {"type": "agentchat"})
             await asyncio.sleep(PULSE)
         raise TimeoutError(f"nothing came back for {SILENCE:g} s")
+
+    def _start_over(self) -> None:
+        """What waited to be sent is old: it is replaced by one message for all."""
+        while not self._outgoing.empty():
+            self._outgoing.get_nowait()
+        self._put(EVERYTHING, {})
 
     def _look_at_everything(self) -> None:
         """Hints may have been lost, ours or those of another process."""
