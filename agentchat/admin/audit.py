@@ -34,7 +34,6 @@ class ResolutionAdmin(ReadOnly):
     )
     date_hierarchy = "decided_at"
     ordering = ("-pk",)
-    list_select_related = ("item", "receipt__run")
     search_fields = ("tool", "reason", "decided_by_name", "arguments", "item__arguments")
     search_help_text = "Searches tool, reason, person and arguments; or give the id of a request or of a chat."
     fieldsets = (
@@ -48,7 +47,7 @@ class ResolutionAdmin(ReadOnly):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         before = Resolution.objects.filter(chat=OuterRef("chat"), pk__lt=OuterRef("pk")).order_by("-pk")
-        rows = super().get_queryset(request).select_related("item", "chat").defer(*_HEAVY)
+        rows = super().get_queryset(request).select_related("item", "chat", "receipt").defer(*_HEAVY)
         found: QuerySet[Any] = rows.annotate(
             hash_before=Coalesce(Subquery(before.values("hash")[:1]), Value("")),
             arguments_start=Left("item__arguments", SHORT),
