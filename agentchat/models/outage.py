@@ -11,7 +11,9 @@ from django.db import InterfaceError, OperationalError
 from agentchat.exceptions import AgentChatError, DatabaseAway, DatabaseFull
 
 ERRORS = (OperationalError, InterfaceError)
-"""Those that are nobody's mistake, so that the same may be tried again."""
+"""Those that are nobody's mistake, so that the same may be tried again; but see `_MISTAKE`."""
+_MISTAKE = "SQLITE_ERROR"
+"""Wrong SQL, or a table that is missing, which to SQLite are operational errors too."""
 _NO_ROOM = {"SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_FSYNC", "SQLITE_IOERR_SHMSIZE", "53100"}
 """SQLite's names, and PostgreSQL's SQLSTATE `disk_full`. A write beyond a quota is an input/output error to SQLite."""
 _NO_ROOM_FOR_FILES = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -25,6 +27,8 @@ def of(error: BaseException | None) -> DatabaseAway | None:
         return None
     cause = error.__cause__
     name = getattr(cause, "sqlite_errorname", None) or getattr(cause, "sqlstate", None)
+    if name == _MISTAKE:
+        return None
     return DatabaseFull() if name in _NO_ROOM else DatabaseAway()
 
 

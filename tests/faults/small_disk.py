@@ -100,8 +100,12 @@ class OnSmallDisk(SmallServer):
 
 
 class OnQuota(SmallServer):
+    """The limit below the hard one, so that we may raise it again."""
+
+    usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+
     def fill(self) -> None:
-        resource.prlimit(self.pid, resource.RLIMIT_FSIZE, (QUOTA, resource.RLIM_INFINITY))
+        resource.prlimit(self.pid, resource.RLIMIT_FSIZE, (QUOTA, self.usual[1]))
 
     def make_room(self) -> None:
-        resource.prlimit(self.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        resource.prlimit(self.pid, resource.RLIMIT_FSIZE, self.usual)

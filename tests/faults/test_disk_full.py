@@ -14,8 +14,10 @@ from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import Page, expect
+from django.db import DatabaseError, connection
+from playwright.sync_api import Page, Response, expect
 
+from agentchat.models import outage
 from tests.e2e.conftest import allow, script, sign_in, start_chat
 from tests.faults.small_disk import OnQuota, OnSmallDisk, SmallServer, can_be_made
 from tests.faults.story import gate
@@ -28,6 +30,7 @@ SAID = "".join(f"{n} " for n in range(600))
 STREAM = [{"delay": 0.5}, {"text": SAID, "chunk": 3, "every": 0.005}, gate(2)]
 STORY = script(gate(0), {"parallel": [STREAM, [gate(1)]]})
 FULL = "The disk of the database is full, so nothing new can be stored."
+PENDING = '.card[data-state="pending"]'
 KINDS: dict[str, type[SmallServer]] = {"disk": OnSmallDisk, "quota": OnQuota}
 Made = Callable[..., SmallServer]
 
@@ -116,8 +119,8 @@ def test_people_are_told_and_all_goes_on_when_there_is_room(made: Made) -> None:
 def test_when_room_comes_too_late_the_run_has_failed_with_a_sentence(made: Made) -> None:
     """What was seen is kept; what was not stored in all that time was never seen."""
     with ExitStack() as stack:
-        it = told(made(patience=3), stack)
-        until(lambda: "entries are lost" in it.server.log())
+        it = told(made(patience=2), stack)
+        until(lambda: it.server.log().count("entries are lost") > 1)
         it.server.make_room()
         it.viewer.has(ended)
         run = it.answer()["run"]
@@ -126,6 +129,18 @@ def test_when_room_comes_too_late_the_run_has_failed_with_a_sentence(made: Made)
         late = it.client.decide(it.waits)
         assert (late.status_code, late.json()["code"]) == (410, "agent_gone")
         it.goes_on()
+
+
+@pytest.mark.xfail(raises=AssertionError, reason="the journal stores what was said after what it gave up")
+@pytest.mark.parametrize("made", ["quota"], indirect=True)
+def test_nothing_is_stored_of_a_run_after_what_was_lost(made: Made) -> None:
+    """Or a text would have a hole that nobody sees."""
+    with ExitStack() as stack:
+        it = told(made(patience=2), stack)
+        until(lambda: "entries are lost" in it.server.log())
+        it.server.make_room()
+        it.viewer.has(ended)
+        assert SAID.startswith(it.stored())
 
 
 @pytest.mark.parametrize("made", ["disk"], indirect=True)
@@ -152,12 +167,33 @@ def test_a_server_that_ends_meanwhile_starts_when_there_is_room(made: Made, kill
         it.goes_on()
 
 
-def test_the_page_says_so_and_keeps_what_was_written(made: Made, desktop: Page) -> None:
+Answers = list[tuple[str, int]]
+
+
+def answers_to(page: Page, path: str) -> Answers:
+    """The Idempotency-Key of each POST to the path, from now on, and the status of its answer."""
+    seen: Answers = []
+
+    def note(answer: Response) -> None:
+        if answer.request.method == "POST" and answer.url.endswith(path):
+            seen.append((answer.request.headers["idempotency-key"], answer.status))
+
+    page.on("response", note)
+    return seen
+
+
+def counted_once(answers: Answers, success: int) -> bool:
+    [(refused, unavailable), (key, status)] = answers
+    return (refused, unavailable, status) == (key, 503, success)
+
+
+def test_the_page_says_so_and_what_is_pressed_again_counts_once(made: Made, desktop: Page) -> None:
     server, page = made(), desktop
     sign_in(page, server)
     start_chat(page, server, "echo once >> counter")
-    page.locator('.card[data-state="pending"]').wait_for()
+    page.locator(PENDING).wait_for()
     server.fill()
+    decisions, messages = answers_to(page, "/decision/"), answers_to(page, "/messages/")
     until(lambda: "The heartbeat failed" in server.log())
     allow(page)
     expect(page.locator("[data-unsent]")).to_contain_text(FULL)
@@ -169,5 +205,16 @@ def test_the_page_says_so_and_keeps_what_was_written(made: Made, desktop: Page) 
     page.get_by_role("button", name="Allow once").click()
     expect(page.locator(".track")).to_contain_text("exit 0")
     page.locator("#draft").press("Enter")
-    expect(page.locator('.card[data-state="pending"]')).to_contain_text("echo second")
+    expect(page.locator(PENDING)).to_contain_text("echo second")
+    expect(page.locator("#draft-problem")).to_be_hidden()
+    assert counted_once(decisions, 200) and counted_once(messages, 201)
+    assert page.locator(".said").count() == 2
     assert server.is_whole()
+
+
+@pytest.mark.django_db
+def test_wrong_sql_is_our_mistake_and_no_outage() -> None:
+    """Or people would be told to try again in a moment, and the log would not say where it is."""
+    with pytest.raises(DatabaseError) as wrong:
+        connection.cursor().execute("SELECT nothing FROM nowhere")
+    assert outage.of(wrong.value) is None
