@@ -51,8 +51,10 @@ class Writer:
         self._entries: list[Entry] = []
         self._deltas: dict[UUID, _Delta] = {}
         self._chars = 0
-        self._woken, self._hurry, self._room = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._due, self._room = asyncio.Event(), asyncio.Event()
         self._room.set()
+        self._next_tick = 0.0
+        self._timer: asyncio.TimerHandle | None = None
         self._closing = False
         self._give_up = math.inf
         self._task: asyncio.Task[None] | None = None
@@ -64,8 +66,7 @@ class Writer:
         """Commit what is there, then end; soon also if the database takes nothing."""
         self._closing = True
         self._give_up = asyncio.get_running_loop().time() + conf.LAST_TRY_SECONDS
-        self._woken.set()
-        self._hurry.set()
+        self._due.set()
         if self._task:
             await self._task
 
@@ -117,8 +118,13 @@ class Writer:
             self._room.clear()
         self._wake(False)
 
+    @property
+    def is_full(self) -> bool:
+        """Too much text waits for the database."""
+        return not self._room.is_set()
+
     async def room(self) -> None:
-        """Wait while too much text waits for the database."""
+        """Wait while it is full."""
         await self._room.wait()
 
     def _require_open(self) -> None:
@@ -126,9 +132,10 @@ class Writer:
             raise JournalClosed()
 
     def _wake(self, urgent: bool) -> None:
-        self._woken.set()
         if urgent:
-            self._hurry.set()
+            self._due.set()
+        elif self._timer is None:
+            self._timer = asyncio.get_running_loop().call_at(self._next_tick, self._due.set)
 
     def _end_deltas(self, chat_id: UUID) -> None:
         """What follows must not be overtaken by text that came after it."""
@@ -137,30 +144,21 @@ class Writer:
 
     async def _loop(self) -> None:
         loop = asyncio.get_running_loop()
-        next_commit = 0.0
         while not (self._closing and not self._entries):
-            await self._woken.wait()
-            if (pause := next_commit - loop.time()) > 0:
-                await self._wait_for_tick(pause)
-            next_commit = loop.time() + self._tick
+            await self._due.wait()
+            self._next_tick = loop.time() + self._tick
             await self._commit(self._take())
-
-    async def _wait_for_tick(self, pause: float) -> None:
-        try:
-            async with asyncio.timeout(pause):
-                await self._hurry.wait()
-        except TimeoutError:
-            return
 
     def _take(self) -> list[Entry]:
         for delta in self._deltas.values():
             delta.close()
         self._deltas.clear()
         entries, self._entries = self._entries, []
-        self._woken.clear()
-        self._hurry.clear()
-        if self._closing:
-            self._woken.set()
+        if self._timer:
+            self._timer.cancel()
+            self._timer = None
+        if not self._closing:
+            self._due.clear()
         return entries
 
     async def _commit(self, entries: list[Entry]) -> None:

@@ -29,10 +29,14 @@ class Joiner:
         return text(held)
 
 
-def text(value: str) -> str:
-    """NUL becomes its picture, surrogate pairs join, lone surrogates become U+FFFD."""
+def require_text(value: Any) -> None:
     if not isinstance(value, str):
         raise Invalid(f"A text is expected, but this is {type(value).__name__}. Send a str.")
+
+
+def text(value: str) -> str:
+    """NUL becomes its picture, surrogate pairs join, lone surrogates become U+FFFD."""
+    require_text(value)
     value = value.replace("\0", "␀")
     if value.isascii() or not _LONE.search(value):
         return value

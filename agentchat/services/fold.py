@@ -8,16 +8,18 @@ from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
-from agentchat.events import PROGRESS, ItemStatus, Kind
+from agentchat.events import PROGRESS, ItemStatus, ItemType, Kind
 from agentchat.models import Event, OutputItem
 from agentchat.wire import Text
 
 OPEN = (ItemStatus.IN_PROGRESS, ItemStatus.PENDING)
+GROWING = (ItemType.MESSAGE, ItemType.REASONING, ItemType.OUTPUT)
+"""Types of items whose text comes in pieces."""
 
 
 def progress(chat_id: UUID, items: Iterable[OutputItem]) -> dict[str, list[dict[str, Any]]]:
     """Per item id, the events that grew it after its checkpoint, in order."""
-    checkpoints = {str(item.pk): item.checkpoint_seq for item in items if item.status in OPEN}
+    checkpoints = {str(item.pk): item.checkpoint_seq for item in items if grows(item)}
     grown: dict[str, list[dict[str, Any]]] = defaultdict(list)
     if not checkpoints:
         return grown
@@ -27,6 +29,25 @@ def progress(chat_id: UUID, items: Iterable[OutputItem]) -> dict[str, list[dict[
         if seq > checkpoints.get(event["item"], seq):
             grown[event["item"]].append(event)
     return grown
+
+
+def grows(item: OutputItem) -> bool:
+    return item.status in OPEN and item.type in GROWING
+
+
+def first_needed(chat_id: UUID, floor: int) -> int | None:
+    """The first event after `floor` by which an open item grew since its checkpoint."""
+    items = OutputItem.objects.filter(message__chat=chat_id, status__in=OPEN, type__in=GROWING)
+    found = (
+        _first_of(chat_id, item, max(floor, checkpoint))
+        for item, checkpoint in items.values_list("pk", "checkpoint_seq")
+    )
+    return min((seq for seq in found if seq is not None), default=None)
+
+
+def _first_of(chat_id: UUID, item: UUID, after: int) -> int | None:
+    grown = Event.objects.filter(chat_id=chat_id, seq__gt=after, kind__in=PROGRESS, body__contains=str(item))
+    return grown.order_by("seq").values_list("seq", flat=True).first()
 
 
 def apply(row: OutputItem, text: Text, events: Iterable[dict[str, Any]]) -> None:

@@ -62,7 +62,7 @@ class Output:
     async def text(self, text: str, reasoning: bool = False) -> None:
         """Add to the message (or to the reasoning); text of one kind that follows itself is one item."""
         await self._writer.ready()
-        clean.text(text)
+        clean.require_text(text)
         self._writer.prose(ItemType.REASONING if reasoning else ItemType.MESSAGE, text)
         await self._writer.room()
 
@@ -97,7 +97,7 @@ class Output:
     async def tool_output(self, call_id: str, text: str) -> None:
         """Add to the output of a running call. Raises Invalid if there is no such call or it has ended."""
         await self._writer.ready()
-        clean.text(text)
+        clean.require_text(text)
         calls.stream(self._writer, call_id, text)
         await self._writer.room()
 

@@ -1,4 +1,4 @@
-"""Upkeep: events that nobody needs any more are dropped, and so are old idempotency keys. No table only grows."""
+"""Upkeep: old events, idempotency keys and sessions are dropped. No table only grows, but those of what people did."""
 
 from __future__ import annotations
 
@@ -6,19 +6,22 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from importlib import import_module
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Max, Min
+from django.db.models import Max
 
-from agentchat.models import Chat, Event, IdempotencyKey, OutputItem, clock, outage
+from agentchat.models import Chat, Event, IdempotencyKey, clock, outage
 from agentchat.services import fold
 
 log = logging.getLogger(__name__)
 EVERY = 60.0
 CHATS = 100
+AT_ONCE = 5_000
+"""Events that are dropped in one transaction."""
 KEEP_KEYS = timedelta(days=2)
 
 
@@ -34,23 +37,34 @@ async def loop(run: Callable[..., Awaitable[Any]]) -> None:
 
 
 def compact() -> int:
-    """Drop events older than AGENTCHAT_KEEP_DELTAS_SECONDS that no open item needs; returns how many.
+    """Drop keys, sessions and events that nobody needs any more; returns how many events.
 
-    At most CHATS chats at a time, so that each transaction stays short.
+    An event is needed for AGENTCHAT_KEEP_DELTAS_SECONDS, and while an open item grew by it since its checkpoint.
     """
     now = clock.now()
     IdempotencyKey.objects.filter(created_at__lt=now - KEEP_KEYS).delete()
-    old = now - timedelta(seconds=settings.AGENTCHAT_KEEP_DELTAS_SECONDS)
-    chats = Event.objects.filter(created_at__lt=old).order_by().values("chat").annotate(last=Max("seq"))[:CHATS]
-    return sum(_compact(row["chat"], row["last"]) for row in chats)
+    import_module(settings.SESSION_ENGINE).SessionStore.clear_expired()
+    old = Event.objects.filter(created_at__lt=now - timedelta(seconds=settings.AGENTCHAT_KEEP_DELTAS_SECONDS))
+    dropped, after = 0, UUID(int=0)
+    while chats := list(old.filter(chat__gt=after).order_by("chat").values_list("chat").annotate(Max("seq"))[:CHATS]):
+        dropped += sum(_compact(chat, last) for chat, last in chats)
+        after = chats[-1][0]
+    return dropped
+
+
+def _compact(chat_id: UUID, last: int) -> int:
+    """In short transactions, since nobody else can write meanwhile."""
+    dropped = 0
+    while part := _drop_some(chat_id, last):
+        dropped += part
+    return dropped
 
 
 @transaction.atomic
-def _compact(chat_id: UUID, last: int) -> int:
+def _drop_some(chat_id: UUID, last: int) -> int:
     chat = Chat.objects.locked().get(pk=chat_id)
-    open_items = OutputItem.objects.filter(message__chat=chat, status__in=fold.OPEN)
-    needed = open_items.aggregate(first=Min("checkpoint_seq"))["first"]
-    floor = last if needed is None else min(last, needed)
+    needed = fold.first_needed(chat_id, chat.floor_seq)
+    floor = min(last, chat.floor_seq + AT_ONCE, last if needed is None else needed - 1)
     if floor <= chat.floor_seq:
         return 0
     chat.floor_seq = floor

@@ -82,7 +82,9 @@ class MessageWriter:
             raise self._failed
 
     async def room(self) -> None:
-        await process.current().writer.room()
+        writer = process.current().writer
+        if writer.is_full:
+            await writer.room()
 
     # Pieces
 

@@ -187,7 +187,7 @@ async def test_the_use_of_a_decision_waits_for_the_disk(
     """On SQLite the journal does not, except for receipts: a power failure must not let a decision be used twice."""
     said: list[str] = []
     execute = store._execute
-    monkeypatch.setattr(store, "_execute", lambda sql, *more: (said.append(sql), execute(sql, *more))[1])
+    monkeypatch.setattr(store, "_execute", lambda db, sql, *more: (said.append(sql), execute(db, sql, *more))[1])
     asking = asyncio.create_task(output.approve("shell", {"command": "x"}))
     [item] = await pending(in_db)
     await output.text("meanwhile")
