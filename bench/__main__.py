@@ -25,6 +25,7 @@ GROUPS = {
     "viewers": ("sqlite",),
     "latency": ("sqlite", "postgresql"),
     "opening": ("sqlite", "postgresql"),
+    "inbox": ("sqlite", "postgresql"),
     "start": ("sqlite",),
 }
 
