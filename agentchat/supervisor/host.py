@@ -18,7 +18,7 @@ from agentchat import conf
 from agentchat.events import RunStatus
 from agentchat.exceptions import AgentChatError
 from agentchat.journal import process
-from agentchat.models import Chat, Message, Run, outage
+from agentchat.models import Chat, Message, Run, clock, outage
 from agentchat.providers import registry
 from agentchat.providers.base import Turn
 from agentchat.services import agent_state, runs
@@ -41,6 +41,7 @@ class Host:
         self._stop_listening: Callable[[], None] | None = None
         self._leaving = False
         self._steady_since = self._last_beat = time.monotonic()
+        self._ahead: float | None = None
 
     async def start(self) -> None:
         self._presence.enter()
@@ -109,10 +110,22 @@ class Host:
     async def _recover(self) -> None:
         alive = await asyncio.to_thread(self._presence.alive)
         steady = time.monotonic() - self._steady_since > conf.DEAD_AFTER_SECONDS
-        for run in await self._call(partial(runs.dead, alive, HOST, by_silence=steady)):
+        dead = await self._call(partial(runs.dead, alive, HOST, by_silence=steady))
+        if await self._clock_was_set():
+            return
+        for run in dead:
             killed = await asyncio.to_thread(_reap, run)
             if await self._call(runs.finish, run.pk, RunStatus.INTERRUPTED, DIED, run.worker):
                 log.warning("Run %s of a dead worker is closed; %d of its processes were killed.", run.pk, killed)
+
+    async def _clock_was_set(self) -> bool:
+        """By the new time everybody has been silent for long. Until all could beat by it, nobody is dead for that."""
+        before, self._ahead = self._ahead, await self._call(_ahead)
+        if before is None or abs(self._ahead - before) < conf.HEARTBEAT_SECONDS:
+            return False
+        log.warning("The database's clock was set by %+d s.", self._ahead - before)
+        self._steady_since = time.monotonic()
+        return True
 
     # One run
 
@@ -163,6 +176,11 @@ class Host:
             await output.save()
             raise
         await output.flush(done=True)
+
+
+def _ahead() -> float:
+    """How far the database's clock is ahead of one that nobody can set."""
+    return clock.now().timestamp() - time.monotonic()
 
 
 def _prepare(run: Run) -> tuple[Output, Turn]:
