@@ -36,6 +36,8 @@ LEAVE_SECONDS = 10
 """How long a server that is told to stop waits for its runs to be ended; what is left then is closed by the next start."""
 LAST_TRY_SECONDS = 3
 """How long its journal then still repeats a commit."""
+ATTEMPTS = 20
+"""How often a run is taken whose workers die. More would be a run that kills them."""
 HEARTBEAT_SECONDS = 3
 DEAD_AFTER_SECONDS = 15
 

@@ -50,6 +50,8 @@ class Entry:
     done: Callable[[Committed | Exception], None] | None = None
     durable: bool = False
     """Must survive a power failure too: the use of a decision, which must not happen twice."""
+    fence: int | None = None
+    """Written only while the chat's fence is this; None: whoever runs there."""
 
 
 @dataclass(frozen=True, slots=True)

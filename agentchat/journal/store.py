@@ -22,17 +22,21 @@ Result = Committed | Exception
 _REFUSALS = (Gone, ValueError, TypeError, DataError, IntegrityError, ProgrammingError)
 """The database (or a row that is missing) says no to an entry; repeating it would not help."""
 
-_NUMBER_ONE = "UPDATE agentchat_chat SET last_seq = last_seq + ? WHERE id = ? AND deleted_at IS NULL RETURNING last_seq"
+_LATE = "The chat was deleted, or its run has ended or was taken by another worker, so nothing can be written to it."
+_NUMBER_ONE = """
+UPDATE agentchat_chat SET last_seq = last_seq + ?
+WHERE id = ? AND deleted_at IS NULL AND fence = coalesce(?, fence) RETURNING last_seq
+"""
 _INSERT_ONE = "INSERT INTO agentchat_event (chat_id, seq, kind, body, created_at) VALUES (?, ?, ?, ?, ?)"
 _NUMBER_AND_INSERT = """
-WITH wanted AS (SELECT * FROM unnest(%s::uuid[], %s::int[]) AS w(id, n)),
+WITH wanted AS (SELECT * FROM unnest(%s::uuid[], %s::int[], %s::bigint[]) AS w(id, n, fence)),
 locked AS (
     SELECT c.id FROM agentchat_chat c JOIN wanted USING (id)
     WHERE c.deleted_at IS NULL ORDER BY c.id FOR NO KEY UPDATE OF c
 ),
 numbered AS (
     UPDATE agentchat_chat c SET last_seq = c.last_seq + w.n
-    FROM locked JOIN wanted w USING (id) WHERE c.id = locked.id
+    FROM locked JOIN wanted w USING (id) WHERE c.id = locked.id AND c.fence = coalesce(w.fence, c.fence)
     RETURNING c.id, c.last_seq, c.last_seq - w.n AS before
 ),
 inserted AS (
@@ -73,16 +77,34 @@ def _alone(entries: Sequence[Entry]) -> list[Result]:
 
 
 def _commit(entries: Sequence[Entry]) -> list[Result]:
+    fences = _fences(entries)
+    late = {id(entry) for entry in entries if entry.fence is not None and entry.fence < fences[entry.chat_id]}
+    if late:
+        rest = iter(_commit([entry for entry in entries if id(entry) not in late]))
+        return [Gone(_LATE) if id(entry) in late else next(rest) for entry in entries]
+    return _commit_of_one_run_each(entries, fences)
+
+
+def _fences(entries: Sequence[Entry]) -> dict[UUID, int]:
+    """By chat, the newest fence that an entry names."""
+    newest: dict[UUID, int] = {}
+    for entry in entries:
+        if entry.fence is not None:
+            newest[entry.chat_id] = max(entry.fence, newest.get(entry.chat_id, 0))
+    return newest
+
+
+def _commit_of_one_run_each(entries: Sequence[Entry], fences: dict[UUID, int]) -> list[Result]:
     db = connections["default"]
     db.ensure_connection()
     counts: dict[UUID, int] = {}
     for entry in entries:
         counts[entry.chat_id] = counts.get(entry.chat_id, 0) + len(entry.events)
     if db.vendor == "postgresql" and not any(entry.writes for entry in entries):
-        return _results(entries, counts, _number_postgresql(db, entries, counts))
+        return _results(entries, counts, _number_postgresql(db, entries, counts, fences))
     number = _number_postgresql if db.vendor == "postgresql" else _number_sqlite
     with _synchronous(db, any(entry.durable for entry in entries)), _transaction(db):
-        last = number(db, entries, counts)
+        last = number(db, entries, counts, fences)
         results = _results(entries, counts, last)
         for entry, result in zip(entries, results, strict=True):
             if isinstance(result, Committed):
@@ -125,10 +147,12 @@ def _execute(db: BaseDatabaseWrapper, sql: str, parameters: Sequence[Any] = ()) 
         return db.connection.cursor().execute(sql, parameters)
 
 
-def _number_sqlite(db: BaseDatabaseWrapper, entries: Sequence[Entry], counts: dict[UUID, int]) -> dict[UUID, int]:
+def _number_sqlite(
+    db: BaseDatabaseWrapper, entries: Sequence[Entry], counts: dict[UUID, int], fences: dict[UUID, int]
+) -> dict[UUID, int]:
     last: dict[UUID, int] = {}
     for chat, n in counts.items():
-        if row := _execute(db, _NUMBER_ONE, (n, chat.hex)).fetchone():
+        if row := _execute(db, _NUMBER_ONE, (n, chat.hex, fences.get(chat))).fetchone():
             last[chat] = row[0]
     following = {chat: last[chat] - counts[chat] for chat in last}
     now = db.ops.adapt_datetimefield_value(timezone.now())
@@ -143,7 +167,9 @@ def _number_sqlite(db: BaseDatabaseWrapper, entries: Sequence[Entry], counts: di
     return last
 
 
-def _number_postgresql(db: BaseDatabaseWrapper, entries: Sequence[Entry], counts: dict[UUID, int]) -> dict[UUID, int]:
+def _number_postgresql(
+    db: BaseDatabaseWrapper, entries: Sequence[Entry], counts: dict[UUID, int], fences: dict[UUID, int]
+) -> dict[UUID, int]:
     nth = dict.fromkeys(counts, 0)
     chats, places, kinds, bodies = [], [], [], []
     for entry in entries:
@@ -153,7 +179,8 @@ def _number_postgresql(db: BaseDatabaseWrapper, entries: Sequence[Entry], counts
             places.append(nth[entry.chat_id])
             kinds.append(str(kind))
             bodies.append(body)
-    parameters = (list(counts), list(counts.values()), chats, places, kinds, bodies)
+    wanted = [list(counts), list(counts.values()), [fences.get(chat) for chat in counts]]
+    parameters = (*wanted, chats, places, kinds, bodies)
     return dict(_execute(db, _NUMBER_AND_INSERT, parameters).fetchall())
 
 
@@ -162,7 +189,7 @@ def _results(entries: Sequence[Entry], counts: dict[UUID, int], last: dict[UUID,
     results: list[Result] = []
     for entry in entries:
         if entry.chat_id not in last:
-            results.append(Gone("The chat was deleted, so nothing can be written to it."))
+            results.append(Gone(_LATE))
             continue
         results.append(Committed(entry.chat_id, following[entry.chat_id], tuple(entry.events)))
         following[entry.chat_id] += len(entry.events)

@@ -25,6 +25,7 @@ from agentchat.journal.entry import Committed, Entry, body
 log = logging.getLogger(__name__)
 Run = Callable[..., Awaitable[Any]]
 """Runs a function where it may use the database: `await run(function, *arguments)`."""
+Done = Callable[[Committed | Exception], None]
 
 
 @dataclass(slots=True)
@@ -100,16 +101,14 @@ class Writer:
         except Gone:
             return
 
-    def delta(
-        self, chat_id: UUID, item: UUID, offset: int, text: str, done: Callable[[Committed | Exception], None]
-    ) -> None:
+    def delta(self, chat_id: UUID, item: UUID, offset: int, text: str, done: Done, fence: int | None = None) -> None:
         """Queue text that an item grew by. `offset` counts code points."""
         self._require_open()
         open_one = self._deltas.get(item)
         if open_one is None or open_one.chars + len(text) > conf.DELTA_CHARS:
             if open_one:
                 open_one.close()
-            open_one = self._deltas[item] = _Delta(Entry(chat_id, done=done), item, offset)
+            open_one = self._deltas[item] = _Delta(Entry(chat_id, done=done, fence=fence), item, offset)
             self._entries.append(open_one.entry)
         open_one.parts.append(text)
         open_one.chars += len(text)

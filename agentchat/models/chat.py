@@ -31,6 +31,8 @@ class Chat(models.Model):
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="chats")
     title = models.CharField(max_length=conf.TITLE_CHARS, blank=True, default="")
     provider = models.CharField(max_length=50)
+    fence = models.BigIntegerField(default=0, db_default=0)
+    """Rises whenever a run of the chat is taken, given back or ended: whoever writes for an older one writes nothing."""
     workspace = models.CharField(max_length=1000)
     approval_mode = models.CharField(max_length=20, choices=[(m, m) for m in Mode], default=Mode.ASK)
     pinned = models.BooleanField(default=False)

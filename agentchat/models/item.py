@@ -78,6 +78,11 @@ class OutputItem(models.Model):
         ]
         indexes = [
             models.Index(fields=["created_at"], name="item_pending", condition=Q(status=ItemStatus.PENDING)),
+            models.Index(
+                fields=["expires_at"],
+                name="item_expires",
+                condition=Q(status=ItemStatus.PENDING, expires_at__isnull=False),
+            ),
         ]
 
     def __str__(self) -> str:

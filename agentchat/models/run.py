@@ -13,6 +13,13 @@ class RunQuerySet(models.QuerySet["Run"]):
     def active(self) -> RunQuerySet:
         return self.filter(status__in=ACTIVE)
 
+    def parked(self) -> RunQuerySet:
+        """They wait for a decision, and no worker holds them meanwhile."""
+        return self.filter(status=RunStatus.WAITING, worker="")
+
+    def held(self) -> RunQuerySet:
+        return self.active().exclude(worker="")
+
     def queued(self) -> RunQuerySet:
         return self.filter(status=RunStatus.QUEUED)
 
@@ -27,6 +34,12 @@ class Run(models.Model):
     status = models.CharField(max_length=20, choices=[(s, s) for s in RunStatus], default=RunStatus.QUEUED)
     worker = models.CharField(max_length=200, blank=True, default="")
     attempt = models.PositiveIntegerField(default=0)
+    fence = models.BigIntegerField(default=0, db_default=0)
+    """The chat's, when the run was taken last."""
+    resumable = models.BooleanField(default=False, db_default=False)
+    """Another process could go on where this run asked."""
+    priority = models.SmallIntegerField(default=0, db_default=0)
+    """Higher goes first: somebody decided, and the agent is to go on."""
     error = models.TextField(blank=True, default="")
     created_at = models.DateTimeField()
     started_at = models.DateTimeField(null=True, blank=True)

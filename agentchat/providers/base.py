@@ -30,6 +30,10 @@ class Turn:
     state: Mapping[str, JSON] = field(default_factory=dict)
     """What the provider left in `output.state` at the end of the chat's last run; verified, `{}` if there is
     none."""
+    resumed: bool = False
+    """The run began in another process, which is gone. `state` is then what this run had kept when it last asked, and the
+    provider asks the same again: a request for the same tool and arguments gets the card that stands there, and the
+    decision that may have been made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +79,8 @@ class Output(Protocol):
         request: Mapping[str, JSON] | None = None,
     ) -> dict[str, JSON]: ...
 
+    async def cannot_resume(self) -> None: ...
+
     async def notice(self, text: str, level: str = "info") -> None: ...
 
     async def plan(self, steps: list[dict[str, str]]) -> None: ...
@@ -89,8 +95,8 @@ class Provider(ABC):
     label: ClassVar[str]
     about: ClassVar[str] = ""
     resumable: ClassVar[bool] = False
-    """True if a request that this provider asked can be asked again by another process after this one
-    died."""
+    """True if another process can go on where this one asked: after it died, or gave the run back because nobody
+    decided. Everything that this takes must be in `output.state` when `approve` is called."""
 
     @abstractmethod
     async def run(self, output: Output, turn: Turn) -> None:

@@ -29,6 +29,11 @@ def load(key: str) -> type[Provider]:
     return found
 
 
+def resumable(key: str) -> bool:
+    """Whether another process can go on where a run of this provider asked; not if there is no such provider here."""
+    return key in PROVIDERS and load(key).resumable
+
+
 def describe() -> list[dict[str, Any]]:
     """Every provider as a row for people; one that cannot be imported is not ready, and says why."""
     return [_row(key) for key in PROVIDERS]

@@ -11,19 +11,20 @@ from uuid import UUID
 from django.db import IntegrityError, transaction
 
 from agentchat import conf, wire
-from agentchat.events import Action, Cause, ItemStatus, Kind, Scope, Via
+from agentchat.events import Action, Cause, ItemStatus, Kind, RunStatus, Scope, Via
 from agentchat.exceptions import AgentGone, AlreadyResolved, Expired, Invalid, NotFound, Stale, Stopped, Undecidable
 from agentchat.journal import append, process
 from agentchat.journal.entry import event
 from agentchat.models import Chat, OutputItem, Resolution, clock
 from agentchat.services import answers as given_answers
-from agentchat.services import canonical, chain, clean, permissions
+from agentchat.services import canonical, chain, clean, parking, permissions
 
 _REFUSALS: Mapping[str, type[Undecidable]] = {
     Cause.TIMEOUT: Expired,
     Cause.STOPPED: Stopped,
     Cause.AGENT_GONE: AgentGone,
 }
+EXPIRED_AT_ONCE = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,14 @@ def close(item_id: UUID, cause: Cause) -> Resolution:
         if cause == Cause.TIMEOUT and (item.expires_at is None or item.expires_at > clock.now()):
             raise Invalid("This request has not expired yet.")
         return _insert(item, _nobody(item), cause)
+
+
+def expire() -> None:
+    """Close what expired while no worker held its run: nobody else would."""
+    parked = {"message__run__status": RunStatus.WAITING, "message__run__worker": ""}
+    over = OutputItem.objects.pending().filter(expires_at__lte=clock.now(), **parked)
+    for item_id in over.order_by("expires_at").values_list("pk", flat=True)[:EXPIRED_AT_ONCE]:
+        close(item_id, Cause.TIMEOUT)
 
 
 def allow_by_mode(item_id: UUID) -> Resolution:
@@ -203,5 +212,5 @@ def _announce(item: OutputItem, row: Resolution) -> None:
     status = wire.status(item.status, decided)
     chat = item.message.chat
     payload = {"item": str(item.pk), "status": str(status), "resolution": decided}
-    append.append(chat, [event(Kind.APPROVAL_RESOLVED, **payload)])
+    append.append(chat, [event(Kind.APPROVAL_RESOLVED, **payload), *parking.unpark(item.message_id)])
     transaction.on_commit(lambda: process.signal(f"user:{chat.owner_id}"))

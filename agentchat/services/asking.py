@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import socket
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -44,11 +44,24 @@ class Asking:
         self._writer, self._check, self._mode = writer, check, mode
         self._open = 0
         """Requests that wait right now; the run is `waiting` as long as there is one."""
+        self._asked_again: set[uuid.UUID] = set()
+        self.leaves_open = False
+        """Whoever stops waiting does not withdraw the request: another process goes on."""
 
     async def approve(
-        self, wanted: calls.Columns, request: Mapping[str, Any] | None, timeout: float | None, keep_open: bool
+        self,
+        wanted: calls.Columns,
+        request: Mapping[str, Any] | None,
+        timeout: float | None,
+        keep_open: bool,
+        state: Sequence[Write] = (),
     ) -> Decided:
-        """Ask, wait, and take the decision. `keep_open`: the provider finishes the call itself with `tool`."""
+        """Ask, wait, and take the decision. `keep_open`: the provider finishes the call itself with `tool`.
+
+        `state`: by what another process can go on, stored with the request.
+        """
+        if piece := self._asked_before(wanted):
+            return await self._deliver(piece, await self._wait(piece, self._again(piece, wanted, state)), keep_open)
         facts = {"kind": "tool", **clean.jsonable(dict(request or {}))}
         if permissions.is_question(wanted["name"], facts):
             facts["kind"] = "question"
@@ -57,12 +70,34 @@ class Asking:
         asks = permissions.requires_approval(mode, wanted["name"], facts, chat.workspace)
         expires_at = await process.insist(_in, timeout) if asks and timeout is not None else None
         piece, entry = self._record(wanted, facts, expires_at, asks)
+        entry.writes += state
         if asks:
             resolution = await self._wait(piece, entry)
         else:
             await self._writer.commit(entry)
             resolution = await process.insist(approvals.allow_by_mode, piece.id)
         return await self._deliver(piece, resolution, keep_open)
+
+    # Asking again: what a process that is gone had asked
+
+    def _asked_before(self, wanted: calls.Columns) -> Piece | None:
+        """The first request for the same tool and the same arguments that nobody here has asked again yet."""
+        for piece in self._writer.pieces.all:
+            same = (piece.row.name, piece.row.digest) == (wanted["name"], wanted["digest"])
+            if same and piece.was_asked and piece.id not in self._asked_again:
+                self._asked_again.add(piece.id)
+                return piece
+        return None
+
+    def _again(self, piece: Piece, wanted: calls.Columns, state: Sequence[Write]) -> Entry:
+        """The call gets the id by which the agent knows it now."""
+        new = {
+            name: wanted[name] for name in ("call_id", "native") if wanted[name] not in (None, getattr(piece.row, name))
+        }
+        entry = self._writer.pieces.change(piece, **new) if new else Entry(self._writer.chat_id)
+        entry.writes += state
+        self._wait_in_run(entry)
+        return entry
 
     # Recording
 
@@ -88,6 +123,10 @@ class Asking:
         self._writer.close_text()
         return pieces.add(ItemType.CALL, **wanted, **columns)
 
+    @property
+    def waits(self) -> bool:
+        return self._open > 0
+
     def _wait_in_run(self, entry: Entry) -> None:
         self._open += 1
         if self._open == 1:
@@ -110,7 +149,8 @@ class Asking:
             return await waiting.wait(piece.id, self._writer.chat_id, piece.row.expires_at, self._check)
         except BaseException:
             self._open -= 1
-            await asyncio.shield(asyncio.ensure_future(self._withdraw(piece)))
+            if not self.leaves_open:
+                await asyncio.shield(asyncio.ensure_future(self._withdraw(piece)))
             raise
 
     async def _withdraw(self, piece: Piece) -> None:

@@ -80,7 +80,8 @@ def post(*, user: Any, chat_id: UUID, text: str) -> tuple[Message, Run]:
         chat=chat, role=USER, author=user, text=cleaned, position=chat.last_seq + 1, created_at=now, ended_at=now
     )
     answer = Message.objects.create(chat=chat, role=ASSISTANT, parent=said, position=chat.last_seq + 2, created_at=now)
-    run = Run.objects.create(chat=chat, message=answer, provider=chat.provider, created_at=now)
+    resumable = registry.resumable(chat.provider)
+    run = Run.objects.create(chat=chat, message=answer, provider=chat.provider, resumable=resumable, created_at=now)
     _touch(chat, now, cleaned)
     added = [wire.message(said, [], None), wire.message(answer, [], wire.run(run))]
     events = [event(Kind.MESSAGE_ADDED, message=message) for message in added]
@@ -140,7 +141,7 @@ def delete(*, user: Any, chat_id: UUID) -> None:
     now = clock.now()
     for run in Run.objects.filter(chat=chat).exclude(status__in=ENDED).select_related("message"):
         closing.close_requests(run.message, Cause.STOPPED)
-        if run.status == RunStatus.QUEUED:
+        if run.status == RunStatus.QUEUED or not run.worker:
             run.status, run.ended_at = RunStatus.CANCELLED, now
         run.stop_requested_at = now
         run.save()

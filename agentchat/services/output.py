@@ -46,9 +46,11 @@ class Output:
         ids = [uuid.UUID(str(metadata[name])) for name in ("chat_id", "message_id")]
         run_id = uuid.UUID(str(metadata["task_id"])) if metadata.get("task_id") else None
         self._user = user
-        self._writer = MessageWriter(ids[0], ids[1], run_id)
+        self._writer = MessageWriter(ids[0], ids[1], run_id, metadata.get("fence"))
         self._asking = Asking(self._writer, check_connection, (form_data or {}).get("approval_mode"))
         self.state: dict[str, JSON] = {}
+        self.is_resumable = True
+        self._signed: dict[str, JSON] = {}
         self.usage: dict[str, JSON] | None = None
 
     @property
@@ -122,7 +124,8 @@ class Output:
         wanted = calls.columns(call_id or f"approval_{uuid.uuid4().hex}", name, arguments, native)
         if timeout is None:
             timeout = settings.AGENTCHAT_APPROVAL_TIMEOUT
-        return await self._asking.approve(wanted, request, timeout, keep_open=call_id is not None)
+        keep_open = call_id is not None
+        return await self._asking.approve(wanted, request, timeout, keep_open, self._changed_state())
 
     async def plan(self, steps: list[dict[str, str]]) -> None:
         """Show or replace the plan: steps `{"step": words, "state": "pending" | "active" | "done"}`."""
@@ -174,8 +177,31 @@ class Output:
             entry.events.append(event(Kind.MESSAGE_CHANGED, message=str(message.pk), changes=changes))
         return entry
 
+    async def cannot_resume(self) -> None:
+        """No other process could go on with this run: what it asks ends with this process."""
+        await self._writer.ready()
+        self.is_resumable = False
+        if self._writer.run_id:
+            await self._writer.commit(self._writer.entry_of_run(resumable=False))
+
+    def waits_for(self) -> float:
+        """For how many seconds the agent has done nothing but wait for people; 0 if it does something."""
+        return self._writer.idle() if self._asking.waits else 0
+
+    def leave_requests_open(self) -> None:
+        """From now on a cancelled `approve` leaves its request to whoever goes on with this message."""
+        self._asking.leaves_open = True
+
+    def _changed_state(self) -> list[Write]:
+        """What the provider keeps, if that is new: stored with a request, so that another process can go on there."""
+        if clean.jsonable(self.state) == self._signed:
+            return []
+        message = self._writer.loaded()[1]
+        message.meta = message.meta | self._signed_state()
+        return [Write(Message, message.pk, {"meta": message.meta})]
+
     def _signed_state(self) -> dict[str, str]:
-        state = clean.jsonable(self.state)
-        if not state:
+        state = self._signed = clean.jsonable(self.state)
+        if not state and "agent" not in self._writer.loaded()[1].meta:
             return {}
         return {"agent": agent_state.sign(state, user_id=self._user.pk, chat_id=self._writer.chat_id)}

@@ -39,6 +39,8 @@ class Piece:
     """Text of an earlier Output that `markdown` has still to read."""
     joiner: Joiner = field(default_factory=Joiner)
     id: UUID = field(init=False)
+    was_asked: bool = False
+    """A request that an earlier Output made, and that has told nobody what was decided."""
 
     def __post_init__(self) -> None:
         self.id = UUID(str(self.row.pk))
@@ -47,6 +49,7 @@ class Piece:
     def restored(cls, row: OutputItem) -> Piece:
         """Of a row that an earlier Output of the same message wrote; its text goes on where it ended."""
         piece = cls(row, [row.text], len(row.text), len(row.text), [row.html])
+        piece.was_asked = row.request is not None and row.status == ItemStatus.PENDING
         if row.type in PROSE:
             piece.markdown, piece.unread = MarkdownStream(row.html_end), row.text[row.html_end :]
         return piece

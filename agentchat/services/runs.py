@@ -10,38 +10,40 @@ from uuid import UUID
 from django.db import transaction
 
 from agentchat import conf, wire
-from agentchat.events import ACTIVE, ENDED, Cause, Kind, RunStatus
+from agentchat.events import ENDED, Cause, Kind, RunStatus
 from agentchat.exceptions import NotFound
 from agentchat.journal import append, process
 from agentchat.journal.entry import Event, event
 from agentchat.models import Chat, Message, Run, clock
-from agentchat.services import closing
+from agentchat.services import closing, parking
 
 log = logging.getLogger(__name__)
-TOPIC = "runs"
-"""Signalled when there is work to take, or a stop."""
+TOPIC = parking.TOPIC
+
+
+ORDER = ("-priority", "created_at")
 
 
 def claim(worker: str) -> Run | None:
     """Take the run that has waited longest in a chat where nothing runs; None if there is none."""
     busy = Run.objects.active().values("chat_id")
     waiting = Run.objects.queued().filter(chat__deleted_at=None).exclude(chat_id__in=busy)
-    for run_id, chat_id in waiting.order_by("created_at").values_list("pk", "chat_id")[:20]:
-        if run := _claim(worker, chat_id, run_id):
+    for chat_id in waiting.order_by(*ORDER).values_list("chat_id", flat=True)[:20]:
+        if run := _claim(worker, chat_id):
             return run
     return None
 
 
 @transaction.atomic
-def _claim(worker: str, chat_id: UUID, run_id: UUID) -> Run | None:
+def _claim(worker: str, chat_id: UUID) -> Run | None:
     """Compare and swap, under the chat's lock: two workers never take the same run, nor two of one chat."""
     chat = Chat.objects.locked().filter(pk=chat_id, deleted_at=None).first()
-    run = Run.objects.queued().filter(pk=run_id).first()
+    run = Run.objects.queued().filter(chat=chat_id).order_by(*ORDER).first()
     if chat is None or run is None or Run.objects.active().filter(chat=chat).exists():
         return None
     now = clock.now()
-    run.status, run.worker, run.attempt = RunStatus.RUNNING, worker, run.attempt + 1
-    run.started_at = run.heartbeat_at = now
+    run.status, run.worker, run.attempt, run.fence = RunStatus.RUNNING, worker, run.attempt + 1, parking.fence(chat)
+    run.started_at, run.heartbeat_at = run.started_at or now, now
     run.save()
     append.append(chat, [_changed(run, "status", "started_at")])
     _shown_elsewhere(chat)
@@ -66,10 +68,12 @@ def stop(user: Any, run_id: UUID) -> Run:
     with transaction.atomic():
         chat = Chat.objects.locked().get(pk=found)
         run = Run.objects.select_related("message").get(pk=run_id)
-        if run.status == RunStatus.QUEUED:
+        if run.status == RunStatus.QUEUED and not run.attempt:
             _take_back(chat, run)
-        elif run.status in ACTIVE and run.stop_requested_at is None:
+        elif run.status not in ENDED and run.stop_requested_at is None:
             _request_stop(chat, run)
+            if run.status == RunStatus.QUEUED or not run.worker:
+                _end(chat, run, RunStatus.CANCELLED, "")
     return run
 
 
@@ -111,6 +115,8 @@ def _end(chat: Chat, run: Run, status: RunStatus, error: str) -> None:
         status, error = RunStatus.CANCELLED, ""
     cause = Cause.STOPPED if run.stop_requested_at else Cause.AGENT_GONE
     message, now = run.message, clock.now()
+    parking.fence(chat)
+    Run.objects.filter(pk=run.pk).update(status=status)  # it has ended, so no decision brings it back
     closing.close_requests(message, cause)
     chat.refresh_from_db(fields=["last_seq"])
     events = closing.close_items(chat, message, cause, now)
@@ -144,7 +150,7 @@ def dead(alive: set[str], host: str, *, by_silence: bool = True) -> list[Run]:
     silent = clock.now() - timedelta(seconds=conf.DEAD_AFTER_SECONDS)
     return [
         run
-        for run in Run.objects.active().order_by("created_at")
+        for run in Run.objects.held().order_by("created_at")
         if (by_silence and (run.heartbeat_at or run.created_at) < silent)
         or (run.worker.startswith(f"{host}:") and run.worker not in alive)
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 from uuid import UUID
 
@@ -10,16 +11,20 @@ from agentchat import conf
 from agentchat.events import ItemStatus, ItemType
 from agentchat.exceptions import Gone, Invalid, MessageEnded
 from agentchat.journal import process
-from agentchat.journal.entry import Committed, Entry
-from agentchat.models import Chat, Message, OutputItem
+from agentchat.journal.entry import Committed, Entry, Write
+from agentchat.models import Chat, Message, OutputItem, Run
 from agentchat.services import fold
 from agentchat.services.pieces import PROSE, Piece, Pieces
 
 
 class MessageWriter:
-    def __init__(self, chat_id: UUID, message_id: UUID, run_id: UUID | None) -> None:
+    """`fence` is that of the run, when its worker took it; None: that of the chat, when this begins to write."""
+
+    def __init__(self, chat_id: UUID, message_id: UUID, run_id: UUID | None, fence: int | None = None) -> None:
         self.chat_id, self.message_id, self.run_id = chat_id, message_id, run_id
+        self.fence = fence
         self.pieces = Pieces(message_id, chat_id)
+        self._touched = time.monotonic()
         self.message: Message | None = None
         self.chat: Chat | None = None
         self.ended = False
@@ -28,6 +33,7 @@ class MessageWriter:
 
     async def ready(self) -> None:
         """Raises Gone (the message or chat was deleted), MessageEnded, and what the journal could not write."""
+        self._touched = time.monotonic()
         if self.message is None:
             async with self._loading:
                 if self.message is None:
@@ -36,6 +42,10 @@ class MessageWriter:
             raise self._failed
         if self.ended:
             raise MessageEnded()
+
+    def idle(self) -> float:
+        """Seconds since the agent last did something."""
+        return time.monotonic() - self._touched
 
     def _load(self) -> None:
         rows = Message.objects.filter(pk=self.message_id, chat=self.chat_id, chat__deleted_at=None, removed_at=None)
@@ -48,6 +58,8 @@ class MessageWriter:
             fold.complete(item, grown[str(item.pk)])
         self.pieces.restore(items)
         self.chat, self.ended = message.chat, message.ended_at is not None
+        if self.fence is None:
+            self.fence = message.chat.fence
         self.message = message
 
     def loaded(self) -> tuple[Chat, Message]:
@@ -59,7 +71,7 @@ class MessageWriter:
     # The journal
 
     def submit(self, entry: Entry) -> None:
-        entry.done = self.note
+        entry.done, entry.fence = self.note, self.fence
         process.current().writer.submit(entry)
 
     def note(self, result: Committed | Exception) -> None:
@@ -69,11 +81,15 @@ class MessageWriter:
 
     async def commit(self, entry: Entry) -> None:
         """Write at once, and wait until it is in the database. Raises Gone, or why the database refused it."""
+        entry.fence = self.fence
         try:
             await process.current().writer.committed(entry)
         except Exception as error:
             self.note(error)  # what is in memory was not stored, so nothing may build on it
             raise
+
+    def entry_of_run(self, **columns: Any) -> Entry:
+        return Entry(self.chat_id, [], [Write(Run, self.run_id, columns)])
 
     async def settled(self) -> None:
         """Wait until everything submitted so far is stored."""
@@ -112,7 +128,7 @@ class MessageWriter:
         writer = process.current().writer
         for start in range(0, len(text), conf.DELTA_CHARS):
             part = text[start : start + conf.DELTA_CHARS]
-            writer.delta(self.chat_id, piece.id, piece.chars, part, self.note)
+            writer.delta(self.chat_id, piece.id, piece.chars, part, self.note, self.fence)
             for block in piece.grow(part):
                 self.submit(Entry(self.chat_id, [block]))
         if piece.wants_checkpoint():

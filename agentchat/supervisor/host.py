@@ -1,4 +1,4 @@
-"""Hosts runs: takes them, drives their providers, stops them, and recovers those of dead workers."""
+"""Hosts runs: takes them, stops them, gives them back, and recovers those of dead workers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import logging
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -16,30 +15,28 @@ from django.conf import settings
 
 from agentchat import conf
 from agentchat.events import RunStatus
-from agentchat.exceptions import AgentChatError
 from agentchat.journal import process
-from agentchat.models import Chat, Message, Run, clock, outage
+from agentchat.models import Run, clock, outage
 from agentchat.providers import registry
-from agentchat.providers.base import Turn
-from agentchat.services import agent_state, runs
-from agentchat.services.output import Output
+from agentchat.services import approvals, parking, runs
+from agentchat.supervisor.hosted import HostedRun
 from agentchat.supervisor.presence import HOST, Presence
 
 log = logging.getLogger(__name__)
 LOOK_EVERY = 3.0
 """Seconds between two looks for work and for the dead, should a signal be lost."""
-WENT_DOWN = "The server was stopped while the agent worked."
 DIED = "The server died while the agent worked."
 
 
 class Host:
-    def __init__(self, presence: Presence) -> None:
-        self._presence = presence
-        self._tasks: dict[UUID, asyncio.Task[None]] = {}
+    """`most`: how many runs it may have at a time."""
+
+    def __init__(self, presence: Presence, most: int) -> None:
+        self._presence, self._most = presence, most
+        self._runs: dict[UUID, HostedRun] = {}
         self._woken = asyncio.Event()
         self._loops: list[asyncio.Task[None]] = []
         self._stop_listening: Callable[[], None] | None = None
-        self._leaving = False
         self._steady_since = self._last_beat = time.monotonic()
         self._ahead: float | None = None
 
@@ -53,13 +50,15 @@ class Host:
         ]
 
     async def stop(self) -> None:
-        """Take nothing more; what runs is interrupted and says so."""
-        self._leaving = True
+        """Take nothing more. What only waits is given back, if another process can go on; else it is interrupted."""
         if self._stop_listening:
             self._stop_listening()
-        for task in [*self._loops, *self._tasks.values()]:
+        for task in self._loops:
             task.cancel()
-        _, late = await asyncio.wait([*self._loops, *self._tasks.values()], timeout=conf.LEAVE_SECONDS)
+        for run in self._runs.values():
+            run.leave()
+        ending = [*self._loops, *(run.task for run in self._runs.values())]
+        _, late = await asyncio.wait(ending, timeout=conf.LEAVE_SECONDS) if ending else ((), ())
         if late:
             log.error("%d runs could not be ended in %d s. The next start closes them.", len(late), conf.LEAVE_SECONDS)
         self._presence.leave()
@@ -82,13 +81,21 @@ class Host:
 
     async def _look(self) -> None:
         for run_id in await self._call(runs.beat, self._presence.worker):
-            if task := self._tasks.get(run_id):
-                task.cancel()
-        while len(self._tasks) < settings.AGENTCHAT_MAX_RUNS:
-            run = await self._call(runs.claim, self._presence.worker)
-            if run is None:
+            if run := self._runs.get(run_id):
+                run.stop()
+        for run in self._runs.values():
+            if run.waits_for() > settings.AGENTCHAT_PARK_SECONDS:
+                run.give_back()
+        await self._call(approvals.expire)
+        while len(self._runs) < self._most:
+            claimed = await self._call(runs.claim, self._presence.worker)
+            if claimed is None:
                 return
-            self._tasks[run.pk] = asyncio.create_task(self._host(run), name=f"run {run.pk}")
+            self._runs[claimed.pk] = HostedRun(claimed, self._has_ended)
+
+    def _has_ended(self, run: Run) -> None:
+        self._runs.pop(run.pk, None)
+        self._woken.set()
 
     async def _beat_loop(self) -> None:
         while True:
@@ -115,8 +122,9 @@ class Host:
             return
         for run in dead:
             killed = await asyncio.to_thread(_reap, run)
-            if await self._call(runs.finish, run.pk, RunStatus.INTERRUPTED, DIED, run.worker):
-                log.warning("Run %s of a dead worker is closed; %d of its processes were killed.", run.pk, killed)
+            became = await self._call(_bury, run)
+            if became:
+                log.warning("Run %s of a dead worker is %s; %d of its processes were killed.", run.pk, became, killed)
 
     async def _clock_was_set(self) -> bool:
         """By the new time everybody has been silent for long. Until all could beat by it, nobody is dead for that."""
@@ -127,79 +135,17 @@ class Host:
         self._steady_since = time.monotonic()
         return True
 
-    # One run
-
-    async def _host(self, run: Run) -> None:
-        """Drive the provider, then end the run, whatever happened."""
-        status, error = RunStatus.INTERRUPTED, WENT_DOWN
-        try:
-            await self._drive(run)
-            status, error = RunStatus.COMPLETED, ""
-        except asyncio.CancelledError:
-            log.info("Run %s was stopped.", run.pk)
-        except AgentChatError as problem:
-            status, error = RunStatus.FAILED, problem.message
-        except Exception as problem:
-            log.exception("Run %s failed.", run.pk)
-            status, error = RunStatus.FAILED, str(problem) or type(problem).__name__
-        await self._end(run, status, error)
-
-    async def _end(self, run: Run, status: RunStatus, error: str) -> None:
-        """Also for a task that is cancelled again: ending is never left half done."""
-        ending = asyncio.ensure_future(self._finish(run, status, error))
-        while not ending.done():
-            with contextlib.suppress(asyncio.CancelledError):
-                await asyncio.shield(ending)
-        self._tasks.pop(run.pk, None)
-        self._woken.set()
-
-    async def _finish(self, run: Run, status: RunStatus, error: str) -> None:
-        """Until it is done: we beat for all our runs, so nobody else would end one that we forget."""
-        while True:
-            try:
-                await process.current().writer.settled(run.chat_id)
-                await self._call(runs.finish, run.pk, status, error, self._presence.worker)
-                return
-            except Exception:
-                outage.report(log, "Run %s could not be ended.", run.pk)
-            if self._leaving:
-                return
-            await asyncio.sleep(LOOK_EVERY)
-
-    async def _drive(self, run: Run) -> None:
-        output, turn = await process.insist(_prepare, run)
-        output.state.update(turn.state)
-        provider = registry.load(run.provider)()
-        try:
-            await provider.run(output, turn)
-        except Exception:
-            await output.save()
-            raise
-        await output.flush(done=True)
-
 
 def _ahead() -> float:
     """How far the database's clock is ahead of one that nobody can set."""
     return clock.now().timestamp() - time.monotonic()
 
 
-def _prepare(run: Run) -> tuple[Output, Turn]:
-    message = Message.objects.select_related("chat__owner", "parent").get(pk=run.message_id)
-    chat = message.chat
-    metadata = {"chat_id": chat.pk, "message_id": message.pk, "task_id": run.pk}
-    workspace = Path(chat.workspace)
-    if not workspace.is_dir():
-        raise AgentChatError(f"The folder {workspace} is gone. Make it again, or start a chat in another.")
-    text = message.parent.text if message.parent else ""
-    turn = Turn(str(run.pk), text, workspace, chat.approval_mode, _last_state(chat, message))
-    return Output(metadata, chat.owner), turn
-
-
-def _last_state(chat: Chat, message: Message) -> dict[str, Any]:
-    """What the provider kept at the end of the chat's last message that has any."""
-    earlier = Message.objects.filter(chat=chat, position__lt=message.position, meta__has_key="agent")
-    row = earlier.order_by("-position").first()
-    return agent_state.read(row.meta["agent"], user_id=chat.owner_id, chat_id=chat.pk) if row else {}
+def _bury(run: Run) -> str:
+    """What became of a run whose worker is dead; nothing if somebody else was first."""
+    if run.attempt < conf.ATTEMPTS and parking.park(run.pk, run.worker):
+        return "left to another worker"
+    return "closed" if runs.finish(run.pk, RunStatus.INTERRUPTED, DIED, run.worker) else ""
 
 
 def _reap(run: Run) -> int:

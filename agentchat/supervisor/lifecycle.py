@@ -43,8 +43,11 @@ def _clean(function: Callable[..., Any], *arguments: Any) -> Any:
         close_old_connections()
 
 
-async def start(*, host_runs: bool = True) -> None:
-    """Call on the server's loop before the first request."""
+async def start(*, host_runs: bool = True, takes_runs: bool | None = None) -> None:
+    """Call on the server's loop before the first request.
+
+    A host that takes no runs (the default beside workers) still notices workers that die.
+    """
     write, read = DatabaseThread("agentchat journal", durable=False), Readers()
     await process.start(write, read, with_bus=bool(settings.REDIS_URL), with_others=connection.vendor == "postgresql")
     _stoppers.append(_closer(write, read))
@@ -52,7 +55,8 @@ async def start(*, host_runs: bool = True) -> None:
     keeper = asyncio.create_task(upkeep.loop(read), name="upkeep")
     _stoppers.append(_canceller(keeper))
     if host_runs:
-        host = Host(Presence(settings.VAR / "workers"))
+        takes = settings.AGENTCHAT_QUEUE == "inprocess" if takes_runs is None else takes_runs
+        host = Host(Presence(settings.VAR / "workers"), settings.AGENTCHAT_MAX_RUNS if takes else 0)
         await host.start()
         _stoppers.append(host.stop)
 

@@ -20,7 +20,7 @@ def part(nth: int) -> str:
 
 def story(parts: int = PARTS) -> str:
     """Text, then a request, and so on: the run goes no further than the test lets it."""
-    steps: list[Any] = []
+    steps: list[Any] = [{"unresumable": True}]
     for nth in range(parts):
         steps += [{"text": part(nth), "chunk": 3, "every": 0.005}, gate(nth)]
     return script(*steps)

@@ -10,21 +10,48 @@ from pathlib import Path
 from typing import Any
 
 from agentchat.providers.base import Output
+from agentchat.providers.scripted.place import Place
 from agentchat.providers.scripted.script import SHAPES, ScriptError, Step, kind
 
 Asked = dict[str, Any]
 
 
+PLACE = "place"
+"""The key of the state under which the place is kept while something waits."""
+REPEATABLE = {"approve", "ask", "parallel", "repeat", "delay", "hang"}
+"""What may begin anew in another process; everything else is never played twice."""
+
+
 class Player:
-    """Plays steps in order. Arguments that were approved, maybe edited, are kept for the call of their id."""
+    """Plays steps in order, from where an earlier process had come to."""
 
-    def __init__(self, output: Output, workspace: Path) -> None:
+    def __init__(self, output: Output, workspace: Path, place: Any = None) -> None:
         self._output, self._workspace = output, workspace
-        self._approved: dict[str, Any] = {}
+        self._place = Place(place)
+        self._waiting = 0
 
-    async def play(self, steps: list[Step]) -> None:
-        for step in steps:
-            await STEPS[kind(step)](self, step)
+    async def play_all(self, steps: list[Step]) -> None:
+        await self.play(steps, "")
+        self._output.state.pop(PLACE, None)
+
+    async def play(self, steps: list[Step], name: str) -> None:
+        path = self._place.inner(name)
+        for number in range(self._place.next(path), len(steps)):
+            name = kind(steps[number])
+            await self._reach(path, number if name in REPEATABLE else number + 1)
+            with self._place.at(path, number):
+                await STEPS[name](self, steps[number])
+        await self._reach(path, len(steps))
+
+    async def _reach(self, path: str, number: int) -> None:
+        """What is kept must be true whenever something waits: the process may end at any moment."""
+        self._place.reach(path, number)
+        if self._waiting:
+            self._keep()
+            await self._output.flush(persist=True)
+
+    def _keep(self) -> None:
+        self._output.state[PLACE] = self._place.kept()
 
     async def text(self, step: Step) -> None:
         await self._stream(step["text"], step, self._output.text)
@@ -45,7 +72,7 @@ class Player:
 
     async def tool(self, step: Step) -> None:
         call = step["tool"]
-        arguments = call.get("arguments", self._approved.get(call["id"], {}))
+        arguments = call.get("arguments", self._place.approved.get(call["id"], {}))
         await self._output.tool(
             call["id"],
             call["name"],
@@ -61,14 +88,16 @@ class Player:
     async def approve(self, step: Step) -> None:
         """An approved call without steps of its own ends with the result "ok"."""
         asked = step["approve"]
+        for branch in ("then", "else"):
+            if self._place.has_begun(branch):
+                return await self.play(step[branch], branch)
         call_id = asked.get("id") or _new_id()
         resolution = await self._ask(asked["name"], asked["arguments"], call_id, asked, _request(asked))
         if resolution["action"] == "reject":
-            await self.play(step.get("else", []))
-            return
-        final = self._approved[call_id] = resolution.get("arguments", asked["arguments"])
+            return await self.play(step.get("else", []), "else")
+        final = self._place.approved[call_id] = resolution.get("arguments", asked["arguments"])
         if "then" in step:
-            await self.play(step["then"])
+            await self.play(step["then"], "then")
         elif resolution["action"] == "approve":
             await self._output.tool(call_id, asked["name"], final, result="ok", done=True)
 
@@ -83,14 +112,19 @@ class Player:
 
     async def _ask(self, name: str, arguments: Any, call_id: str, asked: Asked, request: Asked) -> Asked:
         timeout = asked.get("timeout")
-        return await self._output.approve(name, arguments, None, timeout, call_id=call_id, request=request)
+        self._waiting += 1
+        self._keep()
+        try:
+            return await self._output.approve(name, arguments, None, timeout, call_id=call_id, request=request)
+        finally:
+            self._waiting -= 1
 
     async def parallel(self, step: Step) -> None:
         """All branches at once. The first error ends them all, and is raised as itself."""
         try:
             async with asyncio.TaskGroup() as group:
-                for branch in step["parallel"]:
-                    group.create_task(self.play(branch))
+                for number, branch in enumerate(step["parallel"]):
+                    group.create_task(self.play(branch, str(number)))
         except BaseExceptionGroup as errors:
             raise errors.exceptions[0] from None
 
@@ -119,8 +153,11 @@ class Player:
             os.close(descriptor)
 
     async def repeat(self, step: Step) -> None:
-        for _ in range(step["repeat"]):
-            await self.play(step["steps"])
+        round = self._place.inner("round")
+        for number in range(self._place.next(round), step["repeat"]):
+            self._place.reach(round, number)
+            with self._place.at(round, number):
+                await self.play(step["steps"], "")
             await asyncio.sleep(0)
 
     async def state(self, step: Step) -> None:
@@ -135,6 +172,9 @@ class Player:
 
     async def hang(self, step: Step) -> None:
         await asyncio.Event().wait()
+
+    async def unresumable(self, step: Step) -> None:
+        await self._output.cannot_resume()
 
     async def flush(self, step: Step) -> None:
         await self._output.flush(**step["flush"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from agentchat.providers.base import Output, Provider, Turn
-from agentchat.providers.scripted.player import Player
+from agentchat.providers.scripted.player import PLACE, Player
 from agentchat.providers.scripted.script import ScriptError, parse
 
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -17,13 +17,15 @@ class Scripted(Provider):
     key = "scripted"
     label = "Script"
     about = "Plays a script, so that you can try everything without a model. Say rehearsal."
+    resumable = True
 
     async def run(self, output: Output, turn: Turn) -> None:
         text = find(turn.text)
         if text is None:
             await output.notice(unknown(turn.text), "warn")
             return
-        await Player(output, turn.workspace).play(parse(text))
+        place = output.state.pop(PLACE, None)
+        await Player(output, turn.workspace, place if turn.resumed else None).play_all(parse(text))
 
 
 def names() -> list[str]:

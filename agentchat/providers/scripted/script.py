@@ -98,6 +98,7 @@ SHAPES: dict[str, Shape] = {
     "state": Shape(OBJECT),
     "bytes": Shape(OBJECT, {"id": TEXT, "name": TEXT, "count": _between(0, LONGEST, whole=True)}),
     "hang": Shape(_true),
+    "unresumable": Shape(_true),
     "flush": Shape(OBJECT, {"done?": FLAG, "force?": FLAG, "persist?": FLAG}),
 }
 

@@ -16,6 +16,7 @@ from agentchat.providers.shell.terminal import Ended, Terminal
 
 LIMIT = 16 * 1024 * 1024
 """Bytes that one command may print."""
+LINES_DONE = "lines_done"
 
 
 class Shell(Provider):
@@ -24,6 +25,7 @@ class Shell(Provider):
     key = "shell"
     label = "Shell"
     about = "Runs each line of your message as a command, once you have allowed it."
+    resumable = True
 
     def __init__(self, limit: int = LIMIT) -> None:
         self._limit = limit
@@ -34,10 +36,12 @@ class Shell(Provider):
         if not lines:
             await output.notice("The message holds no command. Write one command on each line.", "warn")
         self._cwd = folder(turn)
-        for number, line in enumerate(lines, 1):
+        for number, line in list(enumerate(lines, 1))[begun(output, turn) :]:
+            output.state[LINES_DONE] = number - 1
             if not await self._line(output, turn, line):
                 await output.notice(refused(len(lines) - number), "warn")
-                return
+                break
+        output.state.pop(LINES_DONE, None)
 
     async def _line(self, output: Output, turn: Turn, line: str) -> bool:
         """Ask for one command and run it; False if it was not allowed."""
@@ -95,6 +99,12 @@ class Shell(Provider):
 def commands(text: str) -> list[str]:
     """The lines that are not empty. Only a line feed ends a line, as in a shell."""
     return [line.rstrip("\r") for line in text.split("\n") if line.strip()]
+
+
+def begun(output: Output, turn: Turn) -> int:
+    """How many lines an earlier process had done."""
+    done = output.state.pop(LINES_DONE, 0)
+    return done if turn.resumed and isinstance(done, int) else 0
 
 
 def folder(turn: Turn) -> Path:
