@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import IntegrityError
+from django.db import IntegrityError, transaction
 
 from agentchat.events import Action, Cause, ItemStatus, ItemType, Kind, RunStatus
 from agentchat.exceptions import AlreadyDelivered, Gone, Stale
 from agentchat.journal import process
 from agentchat.journal.entry import Entry, Write, event
-from agentchat.models import OutputItem, Receipt, Resolution, Run, clock
+from agentchat.models import Chat, OutputItem, Receipt, Resolution, Run, clock
 from agentchat.services import approvals, calls, canonical, clean, permissions, waiting
 from agentchat.services.answers import in_words
 from agentchat.services.pieces import Piece
@@ -156,7 +156,7 @@ class Asking:
     async def _withdraw(self, piece: Piece) -> None:
         """Once the request is stored (it may still be on its way), close it: nobody waits any more."""
         await process.current().writer.settled(self._writer.chat_id)
-        await process.insist(_withdraw, piece.id)
+        await process.insist(_withdraw, piece.id, self._writer.fence or 0)
         if self._open == 0:
             entry = Entry(self._writer.chat_id)
             self._set_run(entry, RunStatus.WAITING, RunStatus.RUNNING)
@@ -243,10 +243,11 @@ def _in(seconds: float) -> datetime:
     return clock.now() + timedelta(seconds=seconds)
 
 
-def _withdraw(item_id: uuid.UUID) -> None:
-    """Nobody waits any more: say why, unless somebody decided first."""
-    stopped = OutputItem.objects.filter(pk=item_id, message__run__stop_requested_at__isnull=False).exists()
-    if OutputItem.objects.filter(pk=item_id, message__chat__deleted_at=None).exists():
+@transaction.atomic
+def _withdraw(item_id: uuid.UUID, fence: int) -> None:
+    """Nobody waits any more: say why, unless somebody decided first, or the run is another worker's by now."""
+    if Chat.objects.locked().filter(messages__items=item_id, deleted_at=None, fence=fence).first():
+        stopped = OutputItem.objects.filter(pk=item_id, message__run__stop_requested_at__isnull=False).exists()
         approvals.close(item_id, Cause.STOPPED if stopped else Cause.AGENT_GONE)
 
 
