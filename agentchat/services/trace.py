@@ -14,7 +14,7 @@ from itertools import zip_longest
 from typing import Any
 from uuid import UUID
 
-from agentchat.events import Action, ItemType
+from agentchat.events import Action, Cause, ItemType
 from agentchat.exceptions import Invalid, NotFound
 from agentchat.models import OutputItem, Receipt, Resolution, Run
 from agentchat.services import canonical, clean, closing, consistent
@@ -61,16 +61,22 @@ def read(run_id: UUID) -> Rows:
         run = Run.objects.filter(pk=run_id).first()
         if run is None:
             raise NotFound(f"There is no run with the id {run_id}.")
-        items = OutputItem.objects.filter(message=run.message_id).order_by("position").defer("html", "native")
-        rows = Rows(run, list(items.filter(type=ItemType.CALL).defer("html", "native", "text")))
-        for output in items.filter(output_of__request__isnull=False):
-            if output.output_of_id:
-                rows.outputs[output.output_of_id].append(output)
-        for resolution in Resolution.objects.filter(item__message=run.message_id).order_by("pk"):
-            rows.resolutions[resolution.item_id].append(resolution)
-        for receipt in Receipt.objects.filter(resolution__item__message=run.message_id).order_by("pk"):
-            rows.receipts[receipt.resolution_id].append(receipt)
+        rows = Rows(run, list(_items(run).filter(type=ItemType.CALL).defer("html", "native", "text")))
+        _add(rows)
     return rows
+
+
+def _items(run: Run) -> Any:
+    return OutputItem.objects.filter(message=run.message_id).order_by("position").defer("html", "native")
+
+
+def _add(rows: Rows) -> None:
+    for output in _items(rows.run).filter(output_of__request__isnull=False):
+        rows.outputs[output.output_of_id].append(output)
+    for resolution in Resolution.objects.filter(item__message=rows.run.message_id).order_by("pk"):
+        rows.resolutions[resolution.item_id].append(resolution)
+    for receipt in Receipt.objects.filter(resolution__item__message=rows.run.message_id).order_by("pk"):
+        rows.receipts[receipt.resolution_id].append(receipt)
 
 
 def records(rows: Rows) -> list[Record]:
@@ -83,13 +89,16 @@ def records(rows: Rows) -> list[Record]:
 
 
 def _run(rows: Rows) -> Iterator[_Line]:
-    run = rows.run
+    """What the end closes belongs to it: those rows are in its transaction, written after it took its time."""
+    run, resolutions = rows.run, [row for found in rows.resolutions.values() for row in found]
     if run.stop_requested_at:
         yield _line("interrupt", run.stop_requested_at, reason="a person stopped the run")
     if run.ended_at:
-        causes = Counter(row.cause for found in rows.resolutions.values() for row in found)
-        decided = ", ".join(f"{cause} {count}" for cause, count in sorted(causes.items())) or "nothing"
-        yield _line("session_end", run.ended_at, reason=f"{run.status}; decided by: {decided}")
+        closed = [row.decided_at for row in resolutions if row.cause in (Cause.STOPPED, Cause.AGENT_GONE)]
+        causes = sorted(Counter(row.cause for row in resolutions).items())
+        decided = ", ".join(f"{cause} {count}" for cause, count in causes) or "nothing"
+        reason = f"{run.status}; decided by: {decided}"
+        yield _line("session_end", run.ended_at, order=max([run.ended_at, *closed]), reason=reason)
 
 
 def _call(rows: Rows, call: OutputItem) -> Iterator[_Line]:
@@ -149,14 +158,17 @@ class _Asked:
 
     def _decided(self, row: Resolution) -> Iterator[_Line]:
         at, key, given = row.decided_at, self._key, "deny" if row.action == Action.REJECT else "allow"
-        late = self.call.expires_at is not None and at > self.call.expires_at
-        void: Record = {"expires_at": time(self.call.expires_at)} if late else {}
         if _is_edited(row):
             yield _line("approval_decision", at, key, approval_id=key, decision="deny")
             key, action = _edited(key), _action(self.call, row.tool, row.final_digest)
             yield _line("action_proposed", at, key, action)
             yield _line("approval_requested", at, key, action, approval_id=key)
-        yield _line("approval_decision", at, key, approval_id=key, decision=given, **void)
+        yield _line("approval_decision", at, key, approval_id=key, decision=given, **self._void(row))
+
+    def _void(self, row: Resolution) -> Record:
+        """A decision has no expiry of its own; one that was made after that of its request was void from the start."""
+        late = self.call.expires_at is not None and row.decided_at > self.call.expires_at
+        return {"expires_at": time(self.call.expires_at)} if late else {}
 
     def _blocked(self, row: Resolution) -> Iterator[_Line]:
         """What the decision kept from running; and what it allowed, if no run ever took it."""
