@@ -14,8 +14,9 @@ from agentchat.api import bodies, shapes
 from agentchat.api.base import View, body, query
 from agentchat.api.idempotency import once
 from agentchat.api.pages import page
+from agentchat.events import RunStatus
 from agentchat.exceptions import Invalid, NotFound
-from agentchat.models import Chat
+from agentchat.models import Chat, Run
 from agentchat.services import chats, lists, runs, snapshot
 
 NEWEST = ("pinned", "updated_at", "pk")
@@ -102,6 +103,20 @@ class Snapshot(View):
     )
     def get(self, request: Request, chat_id: UUID) -> Response:
         return Response(snapshot.chat_snapshot(request.user, chat_id, **query(request, bodies.BeforeQuery)))
+
+
+class ShowRun(View):
+    @extend_schema(
+        operation_id="runs_show",
+        responses=shapes.answers(200, shapes.PlacedRun, 404),
+        summary="A run; while it waits for a free worker, with its place in the line",
+    )
+    def get(self, request: Request, run_id: UUID) -> Response:
+        run = Run.objects.filter(pk=run_id, chat__in=Chat.objects.visible_to(request.user)).first()
+        if run is None:
+            raise NotFound()
+        place = runs.place(run.pk) if run.status == RunStatus.QUEUED else None
+        return Response({"run": wire.run(run), "place": place})
 
 
 class StopRun(View):

@@ -49,6 +49,15 @@ class Run(Doc):
     ended_at = _maybe_time()
 
 
+class PlacedRun(Doc):
+    """A run, with its place in the line."""
+
+    run = Run()
+    place = s.IntegerField(
+        allow_null=True, help_text="1 is next; null if it does not wait, or if its chat is at work on something else."
+    )
+
+
 class Receipt(Doc):
     """The waiting run took the decision; a decision is used at most once."""
 

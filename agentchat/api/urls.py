@@ -12,6 +12,7 @@ urlpatterns: list[URLPattern] = [
     path("chats/<uuid:chat_id>/messages/", chats.Messages.as_view()),
     path("chats/<uuid:chat_id>/snapshot/", chats.Snapshot.as_view()),
     path("chats/<uuid:chat_id>/events/", long_poll(events.Events)),
+    path("runs/<uuid:run_id>/", chats.ShowRun.as_view()),
     path("runs/<uuid:run_id>/stop/", chats.StopRun.as_view()),
     path("items/<uuid:item_id>/", items.Item.as_view()),
     path("items/<uuid:item_id>/text/", items.Text.as_view()),

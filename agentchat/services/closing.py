@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from django.db.models import Max
+
 from agentchat.events import Cause, ItemStatus, ItemType, Kind
 from agentchat.journal.entry import Event, event
 from agentchat.models import Chat, Message, OutputItem
@@ -66,16 +68,16 @@ def _finish_html(row: OutputItem) -> list[Event]:
 def _interrupted_outputs(message: Message, calls: list[OutputItem], cause: Cause, now: datetime) -> list[Event]:
     """A call without a result would make the next turn of most agents fail: each gets one that says why."""
     has_output = set(OutputItem.objects.filter(output_of__in=calls).values_list("output_of", flat=True))
-    position = OutputItem.objects.filter(message=message).count()
+    position = OutputItem.objects.filter(message=message).aggregate(last=Max("position", default=-1))["last"]
     events = []
     for call in calls:
         if call.pk in has_output or call.status == ItemStatus.REJECTED:
             continue
+        position += 1
         row = OutputItem.objects.create(
             message=message, position=position, type=ItemType.OUTPUT, call_id=call.call_id, name=call.name,
             output_of=call, text=INTERRUPTED[cause], status=ItemStatus.INTERRUPTED, created_at=now, ended_at=now,
         )  # fmt: skip
-        position += 1
         wire = item_wire(row, Text.of(row.text, row.type))
         events.append(event(Kind.ITEM_ADDED, message=str(message.pk), item=wire))
     return events

@@ -7,7 +7,9 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.db import transaction
+from django.db.models import Count
 
 from agentchat import conf, wire
 from agentchat.events import ENDED, Cause, Kind, RunStatus
@@ -15,6 +17,8 @@ from agentchat.exceptions import NotFound
 from agentchat.journal import append, process
 from agentchat.journal.entry import Event, event
 from agentchat.models import Chat, Message, Run, clock
+from agentchat.models.lock import one_at_a_time
+from agentchat.models.run import RunQuerySet
 from agentchat.services import closing, parking
 
 log = logging.getLogger(__name__)
@@ -22,16 +26,58 @@ TOPIC = parking.TOPIC
 
 
 ORDER = ("-priority", "created_at")
+PLACES = 1_000
 
 
 def claim(worker: str) -> Run | None:
-    """Take the run that has waited longest in a chat where nothing runs; None if there is none."""
-    busy = Run.objects.active().values("chat_id")
-    waiting = Run.objects.queued().filter(chat__deleted_at=None).exclude(chat_id__in=busy)
-    for chat_id in waiting.order_by(*ORDER).values_list("chat_id", flat=True)[:20]:
+    """Take the run that has waited longest in a chat where nothing runs; None if there is none, or limits are reached."""
+    for chat_id in _waiting().exclude(chat__owner__in=_busy_people()).values_list("chat_id", flat=True)[:20]:
         if run := _claim(worker, chat_id):
             return run
     return None
+
+
+def _waiting() -> RunQuerySet:
+    """Those that a free worker would take, in their order."""
+    busy = Run.objects.active().values("chat_id")
+    waiting = Run.objects.queued().filter(chat__deleted_at=None, chat__owner__is_active=True)
+    return waiting.exclude(chat_id__in=busy).order_by(*ORDER)
+
+
+def _busy_people() -> Any:
+    """Those who have as many runs as one person may have at a time."""
+    if not settings.AGENTCHAT_MAX_RUNS_OF_A_PERSON:
+        return []
+    held = Run.objects.held().values("chat__owner").annotate(n=Count("pk"))
+    return held.filter(n__gte=settings.AGENTCHAT_MAX_RUNS_OF_A_PERSON).values("chat__owner")
+
+
+def _is_full(owner_id: int) -> bool:
+    """By the limits for all and for one person, which must not be passed by two workers at once."""
+    for limit, held in (
+        (settings.AGENTCHAT_MAX_RUNS_IN_ALL, Run.objects.held()),
+        (settings.AGENTCHAT_MAX_RUNS_OF_A_PERSON, Run.objects.held().filter(chat__owner=owner_id)),
+    ):
+        if limit:
+            one_at_a_time()
+            if held.count() >= limit:
+                return True
+    return False
+
+
+def place(run_id: UUID) -> int | None:
+    """How many runs a free worker would take before and with this one; None if it is not its turn for another reason."""
+    for number, waiting in enumerate(_waiting().values_list("pk", flat=True)[:PLACES], 1):
+        if waiting == run_id:
+            return number
+    return None
+
+
+def stop_of_the_deactivated() -> None:
+    """Whoever may not sign in any more has nothing running."""
+    rows = Run.objects.active().filter(chat__owner__is_active=False, stop_requested_at=None, chat__deleted_at=None)
+    for run in rows.select_related("chat__owner")[:100]:
+        stop(run.chat.owner, run.pk)
 
 
 @transaction.atomic
@@ -39,7 +85,7 @@ def _claim(worker: str, chat_id: UUID) -> Run | None:
     """Compare and swap, under the chat's lock: two workers never take the same run, nor two of one chat."""
     chat = Chat.objects.locked().filter(pk=chat_id, deleted_at=None).first()
     run = Run.objects.queued().filter(chat=chat_id).order_by(*ORDER).first()
-    if chat is None or run is None or Run.objects.active().filter(chat=chat).exists():
+    if chat is None or run is None or Run.objects.active().filter(chat=chat).exists() or _is_full(chat.owner_id):
         return None
     now = clock.now()
     run.status, run.worker, run.attempt, run.fence = RunStatus.RUNNING, worker, run.attempt + 1, parking.fence(chat)

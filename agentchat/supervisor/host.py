@@ -102,6 +102,7 @@ class Host:
             await asyncio.sleep(conf.HEARTBEAT_SECONDS)
             try:
                 await self._call(runs.beat, self._presence.worker)
+                await self._call(runs.stop_of_the_deactivated)
                 self._has_beaten()
                 await self._recover()
             except Exception:

@@ -79,7 +79,7 @@ def approvals(request: HttpRequest) -> HttpResponse:
 
 
 def _render(request: HttpRequest, name: str, shown: transcript.Transcript) -> HttpResponse:
-    context = {"t": shown, "chat": shown.chat, "agent": shown.agent}
+    context = pages.context_of(shown) if name == "dock" else {"t": shown, "chat": shown.chat, "agent": shown.agent}
     return render(request, f"agentchat/parts/{name}.html", context)
 
 

@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
-from agentchat.services import lists, snapshot
+from agentchat.services import lists, runs, snapshot
 from agentchat.web import cards, newchat, transcript
 from agentchat.web.access import name_of, page
 from agentchat.web.context import THEMES, searched, side
@@ -30,7 +30,16 @@ def chats(request: HttpRequest) -> HttpResponse:
 @require_GET
 def chat(request: HttpRequest, chat_id: uuid.UUID) -> HttpResponse:
     shown = transcript.build(snapshot.chat_snapshot(request.user, chat_id), name_of(request.user))
-    return render(request, "agentchat/chat.html", {"t": shown, "chat": shown.chat, "agent": shown.agent})
+    return render(request, "agentchat/chat.html", context_of(shown))
+
+
+def context_of(shown: transcript.Transcript) -> dict[str, Any]:
+    return {"t": shown, "chat": shown.chat, "agent": shown.agent, "place": place(shown)}
+
+
+def place(shown: transcript.Transcript) -> int | None:
+    """How far a run of the chat is from a free worker, if it waits for one."""
+    return runs.place(uuid.UUID(shown.for_a_worker)) if shown.for_a_worker else None
 
 
 @page

@@ -157,6 +157,10 @@ class Turn:
     def ended(self) -> bool:
         return self.run.get("status") not in (*ACTIVE, "queued", None)
 
+    @property
+    def has_not_begun(self) -> bool:
+        return self.run.get("status") == "queued" and not self.run.get("started_at")
+
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
@@ -174,7 +178,15 @@ class Transcript:
 
     @property
     def active(self) -> Turn | None:
-        return next((turn for turn in reversed(self.turns) if turn.run.get("status") in ACTIVE), None)
+        found = (turn for turn in reversed(self.turns) if turn.run.get("status") in (*ACTIVE, "queued"))
+        return next(found, None)
+
+    @property
+    def for_a_worker(self) -> str | None:
+        """The run that waits for nothing but a free worker."""
+        if self.active:
+            return str(self.active.run["id"]) if self.active.run["status"] == "queued" else None
+        return str(self.queued[0].run["id"]) if self.queued else None
 
     @property
     def waiting(self) -> list[Card]:
@@ -187,7 +199,8 @@ class Transcript:
         turn = self.active
         if turn is None:
             return self._ended()
-        state = "stopping" if turn.run.get("stopping") else "waiting" if self.waiting else "running"
+        state = "stopping" if turn.run.get("stopping") else "waiting" if self.waiting else turn.run["status"]
+        state = "running" if state == "waiting" and not self.waiting else state
         at = next((piece for piece in reversed(turn.pieces) if piece.live), None)
         doing = f"{at.verb} {at.argument}" if at and at.item["type"] == "function_call" else ""
         return {"state": state, "run": turn.run, "doing": doing, "waiting": self.waiting}
@@ -208,8 +221,8 @@ def build(snapshot: Wire, me: str) -> Transcript:
     turns = _turns(messages, chat, me)
     return Transcript(
         chat=chat,
-        turns=[turn for turn in turns if turn.run.get("status") != "queued"],
-        queued=[turn for turn in turns if turn.run.get("status") == "queued"],
+        turns=[turn for turn in turns if not turn.has_not_begun],
+        queued=[turn for turn in turns if turn.has_not_begun],
         cursor=snapshot["cursor"],
         before=messages[0]["position"] if messages and snapshot.get("more") else None,
         agent=words.agent(chat),

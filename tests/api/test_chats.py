@@ -182,3 +182,11 @@ def test_stop_of_an_active_run_is_asked_for(api: Caller, chat: Chat) -> None:
     assert run is not None
     assert api.post(f"/runs/{run.pk}/stop/").json()["stopping"] is True
     assert api.post(f"/runs/{run.pk}/stop/", {"hard": True}).status_code == 422
+
+
+def test_a_run_that_waits_tells_its_place_in_the_line(api: Caller) -> None:
+    chat = api.post("/chats/", {"provider": "scripted"}).json()["id"]
+    first = api.post(f"/chats/{chat}/messages/", {"text": "one"}).json()["run"]
+    found = api.get(f"/runs/{first['id']}/").json()
+    assert (found["run"]["status"], found["place"]) == ("queued", 1)
+    assert api.get(f"/runs/{chat}/").status_code == 404

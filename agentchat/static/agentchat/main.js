@@ -42,6 +42,7 @@ async function lookAtSide() {
 function startChat() {
   card.start((old, drawn) => scroll.changing(() => transcript.swap(old, drawn)));
   composer.start(chat);
+  transcript.lookAtPlace();
   const banner = document.getElementById('offline');
   let timer;
   const socket = listen(() => `/ws/chats/${chat}/?condense=1&after=${transcript.at()}`, transcript.take, (state) => {

@@ -8,6 +8,7 @@ import { codePoints, dropCodePoints, say } from './words.js';
 
 const chat = document.body.dataset.chat;
 const base = `/chats/${chat}`;
+const PLACE_EVERY = 5000;
 const ENDED = ['completed', 'failed', 'cancelled', 'interrupted'];
 let cursor = Number(document.body.dataset.cursor);
 let queue = Promise.resolve();
@@ -43,6 +44,7 @@ async function redraw() {
     document.getElementById('dock').replaceChildren(dock);
   });
   mirrorPlan();
+  lookAtPlace();
   cursor = Math.min(...[...document.querySelectorAll('[data-seq]')].map(seqOf)); // the parts were drawn at different events
 }
 
@@ -157,9 +159,18 @@ function put(drawn, event) {
   answer?.append(drawn);
 }
 
+let looking;
+
+/** Other chats move the place in the line, and their events do not come here. */
+export function lookAtPlace() {
+  clearTimeout(looking);
+  if (document.querySelector('[data-place]')) looking = setTimeout(drawDock, PLACE_EVERY);
+}
+
 async function drawDock() {
   const drawn = await fragment(`${base}/dock/`);
   if (drawn) changing(() => document.getElementById('dock').replaceChildren(drawn));
+  lookAtPlace();
   document.dispatchEvent(new CustomEvent('agentchat:dock'));
 }
 
