@@ -22,12 +22,13 @@ PASS, FAIL, UNREADABLE, INCOMPLETE = range(4)
 """The codes with which it ends."""
 
 
-def check(trace: str) -> tuple[int, set[str]]:
+def check(trace: str, policy: str = "") -> tuple[int, set[str]]:
     """How `agentack check` ends, and the rules that it found broken."""
     with tempfile.TemporaryDirectory() as folder:
-        file, report = Path(folder, "trace.jsonl"), Path(folder, "report.json")
+        file, report, rules = (Path(folder, name) for name in ("trace.jsonl", "report.json", "agentack.toml"))
         file.write_text(trace, "utf-8")
-        code = cli.main(["check", str(file), "--json", str(report)])
+        rules.write_text(policy)
+        code = cli.main(["check", str(file), "--json", str(report), *(["--policy", str(rules)] if policy else [])])
         return code, set(json.loads(report.read_text())["result"]["rule_counts"])
 
 

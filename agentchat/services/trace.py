@@ -166,9 +166,10 @@ class _Asked:
         yield _line("approval_decision", at, key, approval_id=key, decision=given, **self._void(row))
 
     def _void(self, row: Resolution) -> Record:
-        """A decision has no expiry of its own; one that was made after that of its request was void from the start."""
-        late = self.call.expires_at is not None and row.decided_at > self.call.expires_at
-        return {"expires_at": time(self.call.expires_at)} if late else {}
+        """A yes has no expiry of its own; one that came after that of its request was void from the start."""
+        expiry = self.call.expires_at
+        late = expiry is not None and row.decided_at > expiry and row.action != Action.REJECT
+        return {"expires_at": time(expiry)} if late else {}
 
     def _blocked(self, row: Resolution) -> Iterator[_Line]:
         """What the decision kept from running; and what it allowed, if no run ever took it."""

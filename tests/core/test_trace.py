@@ -132,6 +132,17 @@ def test_a_tool_that_does_not_ask_is_in_the_trace(message: Message) -> None:
     assert check(found) == (PASS, set())
 
 
+def test_a_policy_that_covers_everything_finds_tools_that_do_not_ask_and_no_others(message: Message) -> None:
+    everything = 'version = 1\n[approval]\nrequire_for = ["*"]\n'
+    decided(message)
+    decided(message, "reject", "rm -rf /")
+    decided(message, command="make all", arguments={"command": "make test"})
+    decided(message, "answer", answers={"colour": {"choices": ["red"], "text": ""}})
+    assert check(finished(message), everything) == (PASS, set())
+    unasked(message)
+    assert check(exported(message), everything)[1] >= {"ACK001"}
+
+
 def test_a_request_comes_before_its_decision_whatever_the_clocks_say(message: Message) -> None:
     """An item has the server's time, a decision the database's."""
     item = decided(message)
