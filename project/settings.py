@@ -23,6 +23,7 @@ EMBEDDED = not DATABASE_URL
 DEBUG = env.flag("DEBUG", False)
 PRODUCTION = env.flag("AGENTCHAT_PRODUCTION", not EMBEDDED)
 """Behind TLS: secure cookies, HSTS and the redirect to https are on."""
+SECRET_KEY_FALLBACKS = env.words("SECRET_KEY_FALLBACKS")
 SECRET_KEY = env.secret("SECRET_KEY", VAR / "secret_key", may_make=EMBEDDED and not PRODUCTION)
 ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", "" if PRODUCTION else "127.0.0.1,localhost,[::1]")
 if PRODUCTION and not ALLOWED_HOSTS:

@@ -192,6 +192,11 @@ class Output:
         """From now on a cancelled `approve` leaves its request to whoever goes on with this message."""
         self._asking.leaves_open = True
 
+    async def end_text(self) -> None:
+        """Text that was said is whole, although nothing follows it yet."""
+        await self._writer.ready()
+        self._writer.close_text()
+
     def _changed_state(self) -> list[Write]:
         """What the provider keeps, if that is new: stored with a request, so that another process can go on there."""
         if clean.jsonable(self.state) == self._signed:

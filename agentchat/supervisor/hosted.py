@@ -20,6 +20,7 @@ from agentchat.services.output import Output
 
 log = logging.getLogger(__name__)
 WENT_DOWN = "The server was stopped while the agent worked."
+AFRESH = "What the agent had kept of this chat is not used, because {}. It starts afresh."
 IN_THAT_INSTANT = "The agent had waited for long, and was given back in the instant in which it got its answer."
 AGAIN_AFTER = 3.0
 """Seconds between two attempts to end a run."""
@@ -83,6 +84,9 @@ class HostedRun:
 
     async def _finish(self, status: RunStatus, error: str) -> None:
         """Until it is done: we beat for all our runs, so nobody else would end one that we forget."""
+        if self._gives_back and self._output:
+            with contextlib.suppress(AgentChatError):
+                await self._output.end_text()
         while True:
             try:
                 await process.current().writer.settled(self._run.chat_id)
@@ -98,8 +102,12 @@ class HostedRun:
         return await process.current().run(function, *arguments)
 
     async def _drive(self) -> None:
-        output, turn = await process.insist(_prepare, self._run)
+        output, turn, refused = await process.insist(_prepare, self._run)
         output.state.update(turn.state)
+        if refused and turn.resumed:
+            raise AgentChatError(f"The agent cannot go on where it had asked, because {refused}.")
+        if refused:
+            await output.notice(AFRESH.format(refused), "warn")
         self._output = output
         provider = registry.load(self._run.provider)()
         try:
@@ -115,7 +123,8 @@ def _finish(run: Run, status: RunStatus, error: str, gives_back: bool) -> None:
         runs.finish(run.pk, status, error, run.worker)
 
 
-def _prepare(run: Run) -> tuple[Output, Turn]:
+def _prepare(run: Run) -> tuple[Output, Turn, str]:
+    """The last says why the agent's state is not used."""
     message = Message.objects.select_related("chat__owner", "parent").get(pk=run.message_id)
     chat = message.chat
     metadata = {"chat_id": chat.pk, "message_id": message.pk, "task_id": run.pk, "fence": run.fence}
@@ -124,17 +133,22 @@ def _prepare(run: Run) -> tuple[Output, Turn]:
         raise AgentChatError(f"The folder {workspace} is gone. Make it again, or start a chat in another.")
     text = message.parent.text if message.parent else ""
     resumed = run.attempt > 1
-    state = _state(chat, message) if resumed else _last_state(chat, message)
-    return Output(metadata, chat.owner), Turn(str(run.pk), text, workspace, chat.approval_mode, state, resumed)
+    state, refused = _state(chat, message if resumed else _last_with_state(message))
+    turn = Turn(str(run.pk), text, workspace, chat.approval_mode, state, resumed)
+    return Output(metadata, chat.owner), turn, refused
 
 
-def _last_state(chat: Chat, message: Message) -> dict[str, Any]:
-    """What the provider kept at the end of the chat's last message that has any."""
-    earlier = Message.objects.filter(chat=chat, position__lt=message.position, meta__has_key="agent")
-    row = earlier.order_by("-position").first()
-    return _state(chat, row) if row else {}
+def _last_with_state(message: Message) -> Message | None:
+    earlier = Message.objects.filter(chat=message.chat_id, position__lt=message.position, meta__has_key="agent")
+    return earlier.order_by("-position").first()
 
 
-def _state(chat: Chat, message: Message) -> dict[str, Any]:
-    token = message.meta.get("agent")
-    return agent_state.read(token, user_id=chat.owner_id, chat_id=chat.pk) if token else {}
+def _state(chat: Chat, message: Message | None) -> tuple[dict[str, Any], str]:
+    """What the provider kept with this message, and if that cannot be used, why."""
+    if message is None or "agent" not in message.meta:
+        return {}, ""
+    try:
+        return agent_state.read(message.meta["agent"], user_id=chat.owner_id, chat_id=chat.pk), ""
+    except agent_state.Refused as refusal:
+        log.warning("The state of the agent in chat %s is not used: %s.", chat.pk, refusal)
+        return {}, str(refusal)

@@ -48,7 +48,8 @@ def chat(**given: Any) -> Wire:
 def run(status: str = "completed", **given: Any) -> Wire:
     made: Wire = {
         "id": new_id(), "chat": CHAT, "message": "", "provider": "shell", "status": status, "stopping": False,
-        "error": "", "created_at": AT, "started_at": None if status == "queued" else AT, "ended_at": None if status in ("running", "waiting") else LATER,
+        "error": "", "created_at": AT, "started_at": None if status == "queued" else AT,
+        "ended_at": None if status in ("running", "waiting") else LATER,
     }  # fmt: skip
     return made | given
 
