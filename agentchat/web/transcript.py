@@ -208,7 +208,8 @@ class Transcript:
     def _ended(self) -> Wire:
         run = self.latest.run if self.latest else {}
         seconds = times.seconds_between(run.get("started_at"), run.get("ended_at"))
-        return {"state": run.get("status") or "none", "run": run, "took": times.duration(seconds)}
+        said = (self.latest.said or {}).get("text", "") if self.latest else ""
+        return {"state": run.get("status") or "none", "run": run, "took": times.duration(seconds), "said": said}
 
     @property
     def plan(self) -> Piece | None:

@@ -207,3 +207,18 @@ def test_fragments_are_the_same_pieces_as_the_page() -> None:
     page = literal.of_chat(whole)
     for part in ("parts/turns", "parts/dock"):
         assert literal.of_chat(whole, part).strip() in page
+
+
+def test_an_interrupted_answer_can_be_asked_for_again() -> None:
+    shown = Document(literal.of_chat(talk(text("Hello"), words="Push <it>", status="interrupted")))
+    assert shown.one("data-again")["data-again"] == "Push <it>"
+    assert not Document(literal.of_chat(talk(text("Hello"), status="completed"))).all("data-again")
+
+
+def test_a_run_that_was_decided_on_and_waits_for_a_worker_is_no_queued_message() -> None:
+    first = said("First", 0)
+    begun = answer(first, status="queued")
+    begun["run"]["started_at"] = literal.AT
+    shown = Document(literal.of_chat(snapshot(first, begun)))
+    assert "goes on as soon as a worker is free" in shown.text and "Next:" not in shown.text
+    assert shown.one("data-stop")

@@ -40,6 +40,12 @@ export function start(chat) {
     document.getElementById('draft-problem').hidden = true;
     toEnd();
   });
+  document.addEventListener('click', (e) => { // what is being written is not overwritten
+    const again = e.target.closest('[data-again]');
+    if (!again) return;
+    if (!field.value.trim()) { field.value = again.dataset.again; field.dispatchEvent(new Event('input')); }
+    field.focus();
+  });
   document.addEventListener('agentchat:dock', label);
   label();
 }
