@@ -12,7 +12,7 @@ from typing import Any
 from agentack import cli
 from django.core.management import call_command
 
-from agentchat.events import ItemType, RunStatus, Via
+from agentchat.events import Action, ItemStatus, ItemType, RunStatus, Via
 from agentchat.models import Message, OutputItem, Receipt, Resolution, clock
 from agentchat.services import approvals, canonical, runs
 from agentchat.services.approvals import Decision
@@ -63,7 +63,8 @@ def answered(item: OutputItem, action: str = "approve", **more: Any) -> Resoluti
 
 
 def taken(row: Resolution) -> Receipt:
-    run = row.item.message.run
+    run, status = row.item.message.run, ItemStatus.REJECTED if row.action == Action.REJECT else ItemStatus.COMPLETED
+    OutputItem.objects.filter(pk=row.item_id).update(status=status)
     return Receipt.objects.create(resolution=row, run=run, worker="test", delivered_at=clock.now())
 
 
