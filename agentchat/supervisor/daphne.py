@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -24,6 +25,7 @@ CLOSE_SECONDS = 2
 """For sockets to be closed (1001) and for answers that wait."""
 reactor: Any = twisted_reactor
 """Typed loosely: which reactor it is (that of asyncio) is settled at run time, by importing daphne.server first."""
+reactor.seconds = time.monotonic  # by the clock on the wall, set back by an hour, nothing would be due for an hour
 
 
 class _Socket(WebSocketProtocol):  # type: ignore[misc]  # it has no types
@@ -47,6 +49,11 @@ class _Socket(WebSocketProtocol):  # type: ignore[misc]  # it has no types
         self.room.set()
 
     stopProducing = resumeProducing
+
+    def check_timeouts(self) -> None:
+        """daphne pings by the clock on the wall, which may be set back."""
+        self.last_ping = min(self.last_ping, time.time())
+        super().check_timeouts()
 
     def serverClose(self, code: int | None = None) -> None:
         if code == GOING_AWAY:
