@@ -32,6 +32,8 @@ class _Socket(WebSocketProtocol):  # type: ignore[misc]  # it has no types
     """Deflates, as browsers offer. Its own way to close allows only the codes of applications, and raises for that of a
     server that goes away. And it would hold all that a slow line does not take: here `send` waits instead."""
 
+    last_ping: float
+
     def _connectionMade(self) -> None:
         super()._connectionMade()
         self.perMessageCompressionAccept = compression.accept

@@ -6,6 +6,7 @@ whatever the servers believe.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -120,7 +121,7 @@ def allow(client: Client, call: str, now: Callable[[], datetime]) -> Any:
 def used(server: Server) -> float:
     """Seconds of a processor that the server has used."""
     fields = Path(f"/proc/{server.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / 100
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @pytest.mark.parametrize("by", [HOUR, -HOUR], ids=["ahead", "back"])
