@@ -9,7 +9,7 @@ NEWEST ?= python3
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run dev check test soak cluster bench newest lock screenshots clean
+.PHONY: help run dev check test restarts soak cluster bench newest lock screenshots clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +32,10 @@ test: $(DEV_READY) ## All tests, and those of the database once more on PostgreS
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not soak"
 	$(BIN)/python -m tests.services.with_postgres -- \
 		$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "databases and not soak"
+
+restarts: $(DEV_READY) ## Kill, stop and restart every process at every point of a run (ONLY=waiting: some; four minutes)
+	@tests/services/prepare
+	@$(BIN)/python -m tests.restarts $(ONLY)
 
 soak: $(DEV_READY) ## The long versions of the tests of faults and of size (ten minutes)
 	tests/services/prepare
