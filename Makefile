@@ -33,7 +33,7 @@ test: $(DEV_READY) ## All tests, and those of the database once more on PostgreS
 	$(BIN)/python -m tests.services.with_postgres -- \
 		$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "databases and not soak"
 
-restarts: $(DEV_READY) ## Kill, stop and restart every process at every point of a run (ONLY=waiting: some; four minutes)
+restarts: $(DEV_READY) ## Kill, stop and restart every process at every point of a run (ONLY=waiting: some; five minutes)
 	@tests/services/prepare
 	@$(BIN)/python -m tests.restarts $(ONLY)
 

@@ -16,7 +16,7 @@ def main(words: list[str]) -> int:
         for stage, fault in all_cells(words):
             result = play(bed, stage, fault)
             print(result.line(), flush=True)
-            count, failed = count + 1, failed + bool(result.wrong)
+            count, failed = count + 1, failed + result.fails
         wrong = audit(bed)
     for line in wrong:
         print(f"FAILED {line}")

@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx
 
-from tests.restarts.holds import Holds
+from tests.restarts.holds import SETTINGS, Holds
 from tests.restarts.patient import Patient
 from tests.services.client import until
 from tests.services.farm import Farm
@@ -53,7 +53,7 @@ class Bed:
 
 @contextlib.contextmanager
 def made() -> Iterator[Bed]:
-    with Postgres("synchronous_commit=on") as postgres, Redis() as redis, Farm(postgres, redis, 1, 1) as farm:
+    with Postgres(*SETTINGS) as postgres, Redis() as redis, Farm(postgres, redis, 1, 1) as farm:
         bed = Bed(farm)
         try:
             yield bed

@@ -38,7 +38,8 @@ def bed() -> Iterator[Bed]:
 
 @pytest.mark.parametrize(("stage", "fault"), list(cells()))
 def test_after_a_restart_nothing_is_lost_doubled_or_stuck(bed: Bed, stage: Stage, fault: Fault) -> None:
-    assert play(bed, stage, fault).wrong == []
+    result = play(bed, stage, fault)
+    assert not result.fails, result.line()
 
 
 def test_at_the_end_the_audit_holds_and_nobody_is_busy(bed: Bed) -> None:
