@@ -37,9 +37,9 @@ restarts: $(DEV_READY) ## Kill, stop and restart every process at every point of
 	@tests/services/prepare
 	@$(BIN)/python -m tests.restarts $(ONLY)
 
-soak: $(DEV_READY) ## The long versions of the tests of faults and of size (ten minutes)
-	tests/services/prepare
-	$(BIN)/python -m pytest -m soak --override-ini timeout=900
+soak: $(DEV_READY) ## 50 chats while a process dies every few seconds, for MINUTES (10)
+	@tests/services/prepare
+	@$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),10)
 
 cluster: $(DEV_READY) ## Try two processes with PostgreSQL and Redis, at PORT; the data are temporary
 	@tests/services/prepare
