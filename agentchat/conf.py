@@ -16,6 +16,8 @@ RESULT_CHARS = 16_777_216
 QUEUED_MESSAGES = 20
 """Messages that wait in one chat."""
 ITEMS_PER_MESSAGE = 20_000
+RUN_CHARS = 67_108_864
+"""What an agent may say in one message, results included; beyond it the run fails with a sentence."""
 DELTA_CHARS = 32_768
 """The longest text of one event; longer text becomes several."""
 SNAPSHOT_MESSAGES = 50

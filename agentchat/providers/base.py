@@ -113,6 +113,11 @@ class Provider(ABC):
         return Availability(True)
 
     @classmethod
+    def memory(cls, run_id: str) -> int:
+        """Bytes that the processes of a run hold; pages that they share count for each."""
+        return 0
+
+    @classmethod
     def reap(cls, run_id: str) -> int:
         """Kill what a run of a dead process left behind; return how many processes that were."""
         return 0

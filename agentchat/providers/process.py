@@ -17,6 +17,7 @@ from pathlib import Path
 MARK = "AGENTCHAT_RUN"
 KEPT = frozenset({"PATH", "HOME", "LANG", "TERM", "USER", "SHELL", "TZ", "TMPDIR"})
 ROUNDS = 50
+PAGE = os.sysconf("SC_PAGE_SIZE")
 GUARD = 'read -r _ || kill -s KILL -- -"$1"'
 
 Family = dict[int, str]
@@ -85,6 +86,11 @@ def family(run_id: str) -> Family:
     return {pid: stats[pid][1] for pid in found.difference(_ancestors(os.getpid(), parents), {os.getpid()})}
 
 
+def memory(run_id: str) -> int:
+    """Bytes that the processes of a run hold; pages that they share count for each."""
+    return sum(map(_resident, family(run_id)))
+
+
 def reap(run_id: str) -> int:
     """Kill every process of the run with SIGKILL; return how many there were.
 
@@ -113,6 +119,13 @@ def _stat(pid: int) -> tuple[int, str]:
     if len(fields) < 20 or fields[0] in (b"Z", b"X"):
         return 0, ""
     return int(fields[1]), fields[19].decode()
+
+
+def _resident(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE
+    except (OSError, IndexError):
+        return 0
 
 
 def _carries(pid: int, run_id: str) -> bool:

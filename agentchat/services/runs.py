@@ -160,10 +160,11 @@ def _end(chat: Chat, run: Run, status: RunStatus, error: str) -> None:
     if run.stop_requested_at and status != RunStatus.COMPLETED:
         status, error = RunStatus.CANCELLED, ""
     cause = Cause.STOPPED if run.stop_requested_at else Cause.AGENT_GONE
-    message, now = run.message, clock.now()
+    message = run.message
     parking.fence(chat)
     Run.objects.filter(pk=run.pk).update(status=status)  # it has ended, so no decision brings it back
     closing.close_requests(message, cause)
+    now = clock.now()
     chat.refresh_from_db(fields=["last_seq"])
     events = closing.close_items(chat, message, cause, now)
     run.status, run.error, run.ended_at = status, error, now

@@ -24,6 +24,7 @@ class MessageWriter:
         self.chat_id, self.message_id, self.run_id = chat_id, message_id, run_id
         self.fence = fence
         self.pieces = Pieces(message_id, chat_id)
+        self._chars = 0
         self._touched = time.monotonic()
         self.message: Message | None = None
         self.chat: Chat | None = None
@@ -107,12 +108,19 @@ class MessageWriter:
     def add(self, kind: ItemType, text: str = "", **columns: Any) -> Piece:
         if len(self.pieces.all) >= conf.ITEMS_PER_MESSAGE:
             raise Invalid(f"A message has at most {conf.ITEMS_PER_MESSAGE:,} items. Go on in a new message.")
+        self._count(text)
         self.close_text()
         piece, entry = self.pieces.add(kind, text, **columns)
         self.submit(entry)
         return piece
 
+    def _count(self, text: str) -> None:
+        self._chars += len(text)
+        if self._chars > conf.RUN_CHARS:
+            raise Invalid(f"The agent said more than {conf.RUN_CHARS:,} characters in one message, so it was ended.")
+
     def change(self, piece: Piece, text: str | None = None, **columns: Any) -> None:
+        self._count(text or "")
         self.submit(self.pieces.change(piece, text, **columns))
 
     def prose(self, kind: ItemType, text: str) -> None:
@@ -125,6 +133,7 @@ class MessageWriter:
         self._grow(piece, self._bounded(piece, piece.joiner.feed(text)))
 
     def _grow(self, piece: Piece, text: str) -> None:
+        self._count(text)
         writer = process.current().writer
         for start in range(0, len(text), conf.DELTA_CHARS):
             part = text[start : start + conf.DELTA_CHARS]

@@ -86,7 +86,6 @@ class Host:
         for run in self._runs.values():
             if run.waits_for() > settings.AGENTCHAT_PARK_SECONDS:
                 run.give_back()
-        await self._call(approvals.expire)
         while len(self._runs) < self._most:
             claimed = await self._call(runs.claim, self._presence.worker)
             if claimed is None:
@@ -102,11 +101,18 @@ class Host:
             await asyncio.sleep(conf.HEARTBEAT_SECONDS)
             try:
                 await self._call(runs.beat, self._presence.worker)
+                await self._call(approvals.expire)
                 await self._call(runs.stop_of_the_deactivated)
+                await self._hold_to_limits()
                 self._has_beaten()
                 await self._recover()
             except Exception:
                 outage.report(log, "The heartbeat failed; it is tried again in %d s.", conf.HEARTBEAT_SECONDS)
+
+    async def _hold_to_limits(self) -> None:
+        for run in list(self._runs.values()):
+            if why := await asyncio.to_thread(run.beyond):
+                run.fail(why)
 
     def _has_beaten(self) -> None:
         """Whoever could not beat (the database was away, or we stood still) must not call others silent for it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from agentchat.providers import registry
 from agentchat.providers.base import Turn
 from agentchat.services import agent_state, parking, runs
 from agentchat.services.output import Output
+from agentchat.supervisor import limits
 
 log = logging.getLogger(__name__)
 WENT_DOWN = "The server was stopped while the agent worked."
@@ -33,7 +35,8 @@ class HostedRun:
         self._run, self._ended = run, ended
         self._output: Output | None = None
         self._gives_back = self._leaves = False
-        self._error = WENT_DOWN
+        self._cancelled_as, self._error = RunStatus.INTERRUPTED, WENT_DOWN
+        self._counted, self._worked = time.monotonic(), 0.0
         self.task = asyncio.create_task(self._host(), name=f"run {run.pk}")
 
     def waits_for(self) -> float:
@@ -52,6 +55,19 @@ class HostedRun:
             self._output.leave_requests_open()
         self.task.cancel()
 
+    def beyond(self) -> str:
+        """Call now and then: which limit the run has passed, as a sentence; it does not count while it waits for people."""
+        now = time.monotonic()
+        if self._output and self._output.waits_for():
+            self._counted = now
+            return ""
+        self._worked, self._counted = self._worked + now - self._counted, now
+        return limits.passed(self._run, self._worked)
+
+    def fail(self, why: str) -> None:
+        self._cancelled_as, self._error = RunStatus.FAILED, why
+        self.task.cancel()
+
     def leave(self) -> None:
         """The server stops."""
         self._leaves = True
@@ -65,7 +81,7 @@ class HostedRun:
         try:
             await self._drive()
         except asyncio.CancelledError:
-            status, error = RunStatus.INTERRUPTED, self._error
+            status, error = self._cancelled_as, self._error
             log.info("Run %s was %s.", self._run.pk, "given back" if self._gives_back else "stopped")
         except AgentChatError as problem:
             status, error = RunStatus.FAILED, problem.message

@@ -92,6 +92,10 @@ class Shell(Provider):
         return Availability(True)
 
     @classmethod
+    def memory(cls, run_id: str) -> int:
+        return process.memory(run_id)
+
+    @classmethod
     def reap(cls, run_id: str) -> int:
         return process.reap(run_id)
 
