@@ -41,7 +41,7 @@ soak: $(DEV_READY) ## 50 chats while a process dies every few seconds, for MINUT
 	@tests/services/prepare
 	@$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),10)
 
-cluster: $(DEV_READY) ## Try two processes with PostgreSQL and Redis, at PORT; the data are temporary
+cluster: $(DEV_READY) ## Try two servers and two workers with PostgreSQL and Redis, at PORT; the data are temporary
 	@tests/services/prepare
 	@$(BIN)/python -m tests.services.cluster --port $(PORT)
 

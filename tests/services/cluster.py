@@ -1,4 +1,4 @@
-"""The product in several processes: a private PostgreSQL, a private Redis, and two uvicorn processes behind one port.
+"""The product in several processes: a private PostgreSQL, a private Redis, two uvicorn processes behind one port, and workers.
 
 To try it: `make cluster`. Tests that must reach each process by itself start `WebProcess`es.
 """
@@ -24,6 +24,7 @@ from tests.services.postgres import Postgres
 from tests.services.process import Service, ServiceFailed
 from tests.services.redis import Redis
 from tests.services.server import Server
+from tests.services.worker import Worker
 
 SIGN_IN = "from agentchat.services import signin; print('TOKEN', signin.token(signin.owner()))"
 
@@ -57,11 +58,12 @@ class WebProcess(Server):
 
 
 class Cluster(Service):
-    """`with Cluster() as cluster: cluster.server.url`. `options` are those of PostgreSQL."""
+    """`with Cluster() as cluster: cluster.server.url`. `options` are those of PostgreSQL; without workers the servers take
+    the runs."""
 
-    def __init__(self, *options: str, processes: int = 2, port: int | None = None) -> None:
+    def __init__(self, *options: str, processes: int = 2, workers: int = 0, port: int | None = None) -> None:
         self.postgres, self.redis = Postgres(*options), Redis()
-        self._processes, self._port = processes, port
+        self._processes, self._workers, self._port = processes, workers, port
         self._stack = ExitStack()
 
     def start(self) -> Self:
@@ -69,8 +71,11 @@ class Cluster(Service):
             stack.enter_context(self.postgres)
             stack.enter_context(self.redis)
             env = {"DATABASE_URL": self.postgres.url, "REDIS_URL": self.redis.url}
+            env |= {"AGENTCHAT_QUEUE": "workers"} if self._workers else {}
             self.server = Server("--processes", str(self._processes), env=env, port=self._port)
             stack.enter_context(self.server)
+            for _ in range(self._workers):
+                stack.enter_context(Worker(env=env, var=self.server.var))
             self._stack = stack.pop_all()
         return self
 
@@ -137,14 +142,16 @@ def migrated(postgres: Postgres) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(description="agentchat in two processes, with data that are gone at the end.")
+    parser = argparse.ArgumentParser(description="agentchat in several processes, with data that are gone at the end.")
     parser.add_argument("--port", type=int, default=int(os.environ.get("PORT") or 8000))
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--workers", type=int, default=2)
     asked = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, _leave)
     print("Starting PostgreSQL, Redis and agentchat ...", flush=True)
-    with Cluster(processes=asked.processes, port=asked.port) as cluster:
-        print(f"\n{cluster.server.link}\n\nThis signs you in, once. It runs in {asked.processes} processes.")
+    with Cluster(processes=asked.processes, workers=asked.workers, port=asked.port) as cluster:
+        print(f"\n{cluster.server.link}\n\nThis signs you in, once.")
+        print(f"{asked.processes} processes serve, {asked.workers} take runs.")
         print("Everything here is temporary: chats and files are deleted at the end. Ctrl-C ends it.", flush=True)
         assert cluster.server.process
         return int(cluster.server.process.wait())

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from contextlib import ExitStack
-from typing import IO, Any, LiteralString, Self
+from typing import Any, LiteralString, Self
 
 import psycopg
 
@@ -14,19 +12,7 @@ from tests.services.cluster import WebProcess, migrated
 from tests.services.postgres import Postgres
 from tests.services.process import Service
 from tests.services.redis import Redis
-from tests.services.server import Server
-
-READY = "The worker takes runs."
-
-
-class Worker(Server):
-    """`manage.py worker`."""
-
-    def _open(self, log: IO[bytes], **more: Any) -> subprocess.Popen[bytes]:
-        return super()._open(log, **({"args": [sys.executable, "manage.py", "worker"]} | more))
-
-    def healthy(self) -> bool:
-        return READY in self.log()
+from tests.services.worker import Worker
 
 
 class Farm(Service):
