@@ -16,7 +16,7 @@ from rest_framework.response import Response
 from agentchat.api.base import View
 from agentchat.api.errors import KeyReused
 from agentchat.exceptions import Invalid
-from agentchat.models import IdempotencyKey, clock
+from agentchat.models import IdempotencyKey, clock, outage
 
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotent-Replay"
@@ -67,6 +67,8 @@ def _act(claim: IdempotencyKey, view: View, act: Callable[[], Response]) -> Resp
     """
     try:
         response = act()
+    except outage.ERRORS:
+        raise  # nothing can be written any more, and nothing was
     except Exception as error:
         response = view.handle_exception(error)
     if not 200 <= response.status_code < 300:

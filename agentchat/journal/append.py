@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from django.db import transaction
-from django.utils import timezone
+from django.db.models.functions import Now
 
 from agentchat.journal import process
 from agentchat.journal.entry import Committed, Event
@@ -21,9 +21,8 @@ def append(chat: Chat, events: Sequence[Event]) -> int:
     first = chat.last_seq + 1
     chat.last_seq += len(events)
     chat.save(update_fields=["last_seq"])
-    now = timezone.now()
     EventRow.objects.bulk_create(
-        EventRow(chat_id=chat.pk, seq=seq, kind=kind, body=body, created_at=now)
+        EventRow(chat_id=chat.pk, seq=seq, kind=kind, body=body, created_at=Now())
         for seq, (kind, body) in enumerate(events, first)
     )
     committed = Committed(chat.pk, first, tuple(events))

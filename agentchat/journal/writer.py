@@ -166,11 +166,25 @@ class Writer:
         chars = self._chars
         results = await self._persist(entries)
         self._chars -= chars
+        if lost := {
+            entry.chat_id for entry, result in zip(entries, results, strict=True) if isinstance(result, Backlog)
+        }:
+            self._lose(lost)
         self._room.set()
         self._publish([result for result in results if isinstance(result, Committed) and result.events])
         for entry, result in zip(entries, results, strict=True):
             if entry.done:
                 entry.done(result)
+
+    def _lose(self, chats: set[UUID]) -> None:
+        """Nothing is stored after what was lost: a text would have a hole that nobody sees."""
+        self._deltas = {item: delta for item, delta in self._deltas.items() if delta.entry.chat_id not in chats}
+        self._chars = sum(delta.chars for delta in self._deltas.values())
+        after = [entry for entry in self._entries if entry.chat_id in chats]
+        self._entries = [entry for entry in self._entries if entry.chat_id not in chats]
+        for entry in after:
+            if entry.done:
+                entry.done(Backlog())
 
     async def _persist(self, entries: list[Entry]) -> list[store.Result]:
         """Repeat while the database is away, for a bounded time; then the runs are told."""

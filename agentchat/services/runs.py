@@ -84,7 +84,7 @@ def stop_of_the_deactivated() -> None:
 def _claim(worker: str, chat_id: UUID) -> Run | None:
     """Compare and swap, under the chat's lock: two workers never take the same run, nor two of one chat."""
     chat = Chat.objects.locked().filter(pk=chat_id, deleted_at=None).first()
-    run = Run.objects.queued().filter(chat=chat_id).order_by(*ORDER).first()
+    run = Run.objects.queued().filter(chat=chat_id).order_by("message__position").first()
     if chat is None or run is None or Run.objects.active().filter(chat=chat).exists() or _is_full(chat.owner_id):
         return None
     now = clock.now()
@@ -190,15 +190,16 @@ def _end_message(message: Message, error: str, now: Any) -> list[Event]:
 
 
 def dead(alive: set[str], host: str, *, by_silence: bool = True) -> list[Run]:
-    """Active runs whose worker is gone: of this host and not among the living, or silent for too long.
+    """Active runs whose worker is gone: of this host and not among the living, or silent for too long (or
+    heard of last at a time that is to come: the clock was set back since).
 
     Without `by_silence` only the former: after the database was away every worker has been silent.
     """
-    silent = clock.now() - timedelta(seconds=conf.DEAD_AFTER_SECONDS)
+    now, silence = clock.now(), timedelta(seconds=conf.DEAD_AFTER_SECONDS)
     return [
         run
         for run in Run.objects.held().order_by("created_at")
-        if (by_silence and (run.heartbeat_at or run.created_at) < silent)
+        if (by_silence and abs(now - (run.heartbeat_at or run.created_at)) > silence)
         or (run.worker.startswith(f"{host}:") and run.worker not in alive)
     ]
 

@@ -213,9 +213,6 @@ def test_one_of_two_processes_has_the_wrong_time(clock: Clock, postgres: Postgre
         assert "dead worker" not in pair.one.log() + pair.two.log()
 
 
-@pytest.mark.xfail(
-    raises=AssertionError, reason="queued runs are taken in the order of their times, not of their messages"
-)
 def test_messages_keep_their_order_when_the_clock_is_set_back(clock: Clock) -> None:
     with ByClock(clock) as server:
         client = Client(server)
