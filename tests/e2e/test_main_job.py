@@ -92,10 +92,30 @@ def test_reload_offline_and_two_tabs_show_the_same_text_once_and_in_order(server
 
 
 def test_a_pending_card_survives_reload_and_restart(server: Server, desktop: Page) -> None:
-    """After the restart nobody waits for it: it is closed and says so, and is not left answerable."""
+    """What the agent asked is still to be decided after the restart, and the answer counts."""
     page = desktop
+    asked_and_killed(page, server, "echo x")
+    expect(page.locator('.card[data-state="pending"]')).to_have_count(1)
+    allow(page)
+    expect(page.locator('.card[data-state="ran"]')).to_have_count(1)
+    expect(page.locator("#dock")).to_contain_text("Done")
+
+
+def test_a_card_from_which_nobody_could_go_on_says_so_after_a_restart(server: Server, desktop: Page) -> None:
+    """It is closed, and is not left answerable."""
+    page = desktop
+    step = {"approve": {"name": "shell", "arguments": {"command": "x"}}}
+    asked_and_killed(page, server, script({"unresumable": True}, step), "scripted")
+    expect(page.locator('.card[data-state="gone"]')).to_contain_text("is gone. Nobody waits for an answer")
+    expect(page.locator("#dock")).to_contain_text("Interrupted")
+    page.locator("[data-again]").click()
+    expect(page.locator("#draft")).to_have_value(re.compile("unresumable"))
+
+
+def asked_and_killed(page: Page, server: Server, text: str, provider: str = "shell") -> None:
+    """The card is there, also after a reload; then the server dies and starts again."""
     sign_in(page, server)
-    start_chat(page, server, "echo x")
+    start_chat(page, server, text, provider)
     expect(page.locator('.card[data-state="pending"]')).to_have_count(1)
     page.reload()
     expect(page.locator('.card[data-state="pending"]')).to_have_count(1)
@@ -103,5 +123,3 @@ def test_a_pending_card_survives_reload_and_restart(server: Server, desktop: Pag
     expect(page.locator("#offline")).to_be_visible()
     server.start()
     expect(page.locator("#offline")).to_be_hidden(timeout=15_000)
-    expect(page.locator('.card[data-state="gone"]')).to_contain_text("is gone. Nobody waits for an answer")
-    expect(page.locator("#dock")).to_contain_text("Interrupted")

@@ -25,6 +25,8 @@ from tests.services.server import Server
 pytestmark = pytest.mark.slow
 
 ENDED = {"completed", "failed", "cancelled", "interrupted"}
+ALONE = {"unresumable": True}
+"""No other process could go on; of those that can see tests/workers and tests/restarts."""
 KEPT = 0.1
 """Seconds: what an agent said that long before the kill is kept."""
 
@@ -86,7 +88,7 @@ def test_requests_that_wait_are_closed_by_nobody(server: Server) -> None:
         {"approve": {"name": "shell", "arguments": {"command": f"echo {n}"}}, "then": [{"counter": "ran"}]}
         for n in range(3)
     ]
-    chat = client.chat(script({"parallel": [[one] for one in three]}), provider="scripted")
+    chat = client.chat(script(ALONE, {"parallel": [[one] for one in three]}), provider="scripted")
     asked = client.pending(3)
     decided = client.decide(asked[0]["item"], "reject").json()["resolution"]
     until(lambda: client.get(f"/approvals/{asked[0]['id']}/")["delivery"])
@@ -121,7 +123,7 @@ def test_a_decision_that_nobody_took_is_kept_and_does_nothing(server: Server) ->
         "approve": {"id": "c", "name": "shell", "arguments": {"command": "x"}},
         "then": [{"counter": "ran"}, {"hang": True}],
     }
-    chat = client.chat(script(step), provider="scripted")
+    chat = client.chat(script(ALONE, step), provider="scripted")
     [asked] = client.pending()
     decided = client.decide(asked["item"]).json()["resolution"]
     server.kill()

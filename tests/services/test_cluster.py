@@ -64,7 +64,9 @@ def test_the_end_drains_all_processes_and_is_no_failure(how: signal.Signals) -> 
     with Server("--processes", "1") as server:
         client = Client(server)
         chat = client.chat("echo x")
-        client.pending()
+        [asked] = client.pending()
+        hung = client.chat('{"hang": true}', provider="scripted")
+        until(lambda: client.run(hung)["status"] == "running")
         assert server.process
         server.process.send_signal(how)
         assert server.process.wait(40) == 0
@@ -72,7 +74,9 @@ def test_the_end_drains_all_processes_and_is_no_failure(how: signal.Signals) -> 
         assert "Traceback" not in server.log()
         server.arguments = ()
         server.start()
-        assert "was stopped while" in client.run(chat)["error"]
+        assert "was stopped while" in client.run(hung)["error"]
+        assert client.decide(asked["item"]).status_code == 200
+        assert until(lambda: client.run(chat)["status"] == "completed"), "what only waited goes on"
 
 
 def test_processes_that_nobody_looks_after_end_by_themselves() -> None:
