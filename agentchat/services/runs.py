@@ -97,10 +97,22 @@ def _claim(worker: str, chat_id: UUID) -> Run | None:
 
 
 def beat(worker: str) -> set[UUID]:
-    """Say that the worker lives; returns those of its runs that are to be stopped."""
+    """Say that the worker lives; returns those of its runs that are to be stopped.
+
+    A run whose row somebody writes right now is left to the next beat: waiting for it while we hold others would be
+    a deadlock with the journal, which writes several runs in one transaction.
+    """
     mine = Run.objects.active().filter(worker=worker)
-    mine.update(heartbeat_at=clock.now())
-    return set(mine.filter(stop_requested_at__isnull=False).values_list("pk", flat=True))
+    with transaction.atomic():
+        free = mine.select_for_update(skip_locked=True, no_key=True).values("pk")
+        Run.objects.filter(pk__in=free).update(heartbeat_at=clock.now())
+    return to_stop(worker)
+
+
+def to_stop(worker: str) -> set[UUID]:
+    """The worker's runs that somebody wants to be stopped."""
+    wanted = Run.objects.active().filter(worker=worker, stop_requested_at__isnull=False)
+    return set(wanted.values_list("pk", flat=True))
 
 
 def stop(user: Any, run_id: UUID) -> Run:

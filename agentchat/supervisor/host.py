@@ -80,7 +80,7 @@ class Host:
                     await self._woken.wait()
 
     async def _look(self) -> None:
-        for run_id in await self._call(runs.beat, self._presence.worker):
+        for run_id in await self._call(runs.to_stop, self._presence.worker):
             if run := self._runs.get(run_id):
                 run.stop()
         for run in self._runs.values():
