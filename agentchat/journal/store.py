@@ -6,10 +6,11 @@ is looked up once, because `django.db.connection` looks it up at each use, which
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from django.db import DatabaseError, DataError, IntegrityError, ProgrammingError, connections, models, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -24,9 +25,10 @@ _REFUSALS = (Gone, ValueError, TypeError, DataError, IntegrityError, Programming
 
 _LATE = "The chat was deleted, or its run has ended or was taken by another worker, so nothing can be written to it."
 _NUMBER_ONE = """
-UPDATE agentchat_chat SET last_seq = last_seq + ?
-WHERE id = ? AND deleted_at IS NULL AND fence = coalesce(?, fence) RETURNING last_seq
+UPDATE agentchat_chat SET last_seq = last_seq + ?, journal_seq = last_seq + ?, journal_key = ?
+WHERE id = ? AND deleted_at IS NULL AND fence = coalesce(?, fence) AND journal_key IS NOT ? RETURNING last_seq
 """
+_MADE_BEFORE = "SELECT id, journal_seq FROM agentchat_chat WHERE journal_key = {mark} AND id IN ({marks})"
 _INSERT_ONE = "INSERT INTO agentchat_event (chat_id, seq, kind, body, created_at) VALUES (?, ?, ?, ?, ?)"
 _NUMBER_AND_INSERT = """
 WITH wanted AS (SELECT * FROM unnest(%s::uuid[], %s::int[], %s::bigint[]) AS w(id, n, fence)),
@@ -35,8 +37,9 @@ locked AS (
     WHERE c.deleted_at IS NULL ORDER BY c.id FOR NO KEY UPDATE OF c
 ),
 numbered AS (
-    UPDATE agentchat_chat c SET last_seq = c.last_seq + w.n
-    FROM locked JOIN wanted w USING (id) WHERE c.id = locked.id AND c.fence = coalesce(w.fence, c.fence)
+    UPDATE agentchat_chat c SET last_seq = c.last_seq + w.n, journal_seq = c.last_seq + w.n, journal_key = %s
+    FROM locked JOIN wanted w USING (id)
+    WHERE c.id = locked.id AND c.fence = coalesce(w.fence, c.fence) AND c.journal_key IS DISTINCT FROM %s
     RETURNING c.id, c.last_seq, c.last_seq - w.n AS before
 ),
 inserted AS (
@@ -48,69 +51,98 @@ SELECT id, last_seq FROM numbered
 """
 
 
-def commit(entries: Sequence[Entry]) -> list[Result]:
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """What is committed together. `key` names the attempt and all that repeat it."""
+
+    entries: Sequence[Entry]
+    key: UUID
+
+    def of(self, entries: Sequence[Entry]) -> _Group:
+        return _Group(entries, self.key)
+
+    def counts(self) -> dict[UUID, int]:
+        """By chat, how many events."""
+        found: dict[UUID, int] = {}
+        for entry in self.entries:
+            found[entry.chat_id] = found.get(entry.chat_id, 0) + len(entry.events)
+        return found
+
+    def fences(self) -> dict[UUID, int]:
+        """By chat, the newest fence that an entry names."""
+        newest: dict[UUID, int] = {}
+        for entry in self.entries:
+            if entry.fence is not None:
+                newest[entry.chat_id] = max(entry.fence, newest.get(entry.chat_id, 0))
+        return newest
+
+
+def commit(entries: Sequence[Entry], key: UUID | None = None) -> list[Result]:
     """Commit all entries; one result each, in order. A chat that fails does not take the others with it.
 
-    Raises django.db.OperationalError and InterfaceError, with nothing written, if the database cannot be reached.
+    Raises django.db.OperationalError and InterfaceError if the database cannot be reached. Whether anything was written is
+    not known then: repeat it with the same key, and what was written is not written again.
     """
+    group = _Group(entries, key or uuid4())
     try:
-        return _commit(entries)
+        return _commit(group)
     except _REFUSALS:
         chats = list(dict.fromkeys(entry.chat_id for entry in entries))
         if len(chats) == 1:
-            return _alone(entries)
-    results = {id(entry): result for chat in chats for entry, result in _of_chat(entries, chat)}
+            return _alone(group)
+    results = {id(entry): result for chat in chats for entry, result in _of_chat(group, chat)}
     return [results[id(entry)] for entry in entries]
 
 
-def _of_chat(entries: Sequence[Entry], chat: UUID) -> Iterator[tuple[Entry, Result]]:
-    mine = [entry for entry in entries if entry.chat_id == chat]
-    return zip(mine, _alone(mine), strict=True)
+def _of_chat(group: _Group, chat: UUID) -> Iterator[tuple[Entry, Result]]:
+    mine = [entry for entry in group.entries if entry.chat_id == chat]
+    return zip(mine, _alone(group.of(mine)), strict=True)
 
 
-def _alone(entries: Sequence[Entry]) -> list[Result]:
+def _alone(group: _Group) -> list[Result]:
     """One chat's entries, together or, if the database refuses one of them, not at all."""
     try:
-        return _commit(entries)
+        return _commit(group)
     except _REFUSALS as error:
-        return [error] * len(entries)
+        return [error] * len(group.entries)
 
 
-def _commit(entries: Sequence[Entry]) -> list[Result]:
-    fences = _fences(entries)
-    late = {id(entry) for entry in entries if entry.fence is not None and entry.fence < fences[entry.chat_id]}
+def _commit(group: _Group) -> list[Result]:
+    fences = group.fences()
+    late = {id(entry) for entry in group.entries if entry.fence is not None and entry.fence < fences[entry.chat_id]}
     if late:
-        rest = iter(_commit([entry for entry in entries if id(entry) not in late]))
-        return [Gone(_LATE) if id(entry) in late else next(rest) for entry in entries]
-    return _commit_of_one_run_each(entries, fences)
-
-
-def _fences(entries: Sequence[Entry]) -> dict[UUID, int]:
-    """By chat, the newest fence that an entry names."""
-    newest: dict[UUID, int] = {}
-    for entry in entries:
-        if entry.fence is not None:
-            newest[entry.chat_id] = max(entry.fence, newest.get(entry.chat_id, 0))
-    return newest
-
-
-def _commit_of_one_run_each(entries: Sequence[Entry], fences: dict[UUID, int]) -> list[Result]:
+        rest = iter(_commit(group.of([entry for entry in group.entries if id(entry) not in late])))
+        return [Gone(_LATE) if id(entry) in late else next(rest) for entry in group.entries]
     db = connections["default"]
     db.ensure_connection()
-    counts: dict[UUID, int] = {}
-    for entry in entries:
-        counts[entry.chat_id] = counts.get(entry.chat_id, 0) + len(entry.events)
-    if db.vendor == "postgresql" and not any(entry.writes for entry in entries):
-        return _results(entries, counts, _number_postgresql(db, entries, counts, fences))
+    counts = group.counts()
+    if db.vendor == "postgresql" and not any(entry.writes for entry in group.entries):
+        last = _number_postgresql(db, group, counts)
+        return _results(group.entries, counts, last | _made_before(db, group.key, counts.keys() - last))
+    with _synchronous(db, any(entry.durable for entry in group.entries)), _transaction(db):
+        return _write_all(db, group, counts)
+
+
+def _write_all(db: BaseDatabaseWrapper, group: _Group, counts: dict[UUID, int]) -> list[Result]:
     number = _number_postgresql if db.vendor == "postgresql" else _number_sqlite
-    with _synchronous(db, any(entry.durable for entry in entries)), _transaction(db):
-        last = number(db, entries, counts, fences)
-        results = _results(entries, counts, last)
-        for entry, result in zip(entries, results, strict=True):
-            if isinstance(result, Committed):
-                for write in entry.writes:
-                    _write(db, write, result.last)
+    last = number(db, group, counts)
+    results = _results(group.entries, counts, last | _made_before(db, group.key, counts.keys() - last))
+    for entry, result in zip(group.entries, results, strict=True):
+        if isinstance(result, Committed) and entry.chat_id in last:
+            for write in entry.writes:
+                _write(db, write, result.last)
     return results
+
+
+def _made_before(db: BaseDatabaseWrapper, key: UUID, chats: Collection[UUID]) -> dict[UUID, int]:
+    """Of these chats, those in which this very commit was made, though its answer was lost; with its last event."""
+    if not chats:
+        return {}
+    if db.vendor == "postgresql":
+        sql = _MADE_BEFORE.format(mark="%s", marks=", ".join(["%s"] * len(chats)))
+        return dict(_execute(db, sql, [key, *chats]).fetchall())
+    sql = _MADE_BEFORE.format(mark="?", marks=", ".join("?" * len(chats)))
+    return {UUID(chat): seq for chat, seq in _execute(db, sql, [key.hex, *(c.hex for c in chats)]).fetchall()}
 
 
 @contextmanager
@@ -147,17 +179,16 @@ def _execute(db: BaseDatabaseWrapper, sql: str, parameters: Sequence[Any] = ()) 
         return db.connection.cursor().execute(sql, parameters)
 
 
-def _number_sqlite(
-    db: BaseDatabaseWrapper, entries: Sequence[Entry], counts: dict[UUID, int], fences: dict[UUID, int]
-) -> dict[UUID, int]:
+def _number_sqlite(db: BaseDatabaseWrapper, group: _Group, counts: dict[UUID, int]) -> dict[UUID, int]:
     last: dict[UUID, int] = {}
+    fences, key = group.fences(), group.key.hex
     for chat, n in counts.items():
-        if row := _execute(db, _NUMBER_ONE, (n, chat.hex, fences.get(chat))).fetchone():
+        if row := _execute(db, _NUMBER_ONE, (n, n, key, chat.hex, fences.get(chat), key)).fetchone():
             last[chat] = row[0]
     following = {chat: last[chat] - counts[chat] for chat in last}
     now = db.ops.adapt_datetimefield_value(timezone.now())
     rows = []
-    for entry in entries:
+    for entry in group.entries:
         if entry.chat_id in last:
             for kind, body in entry.events:
                 following[entry.chat_id] += 1
@@ -167,12 +198,10 @@ def _number_sqlite(
     return last
 
 
-def _number_postgresql(
-    db: BaseDatabaseWrapper, entries: Sequence[Entry], counts: dict[UUID, int], fences: dict[UUID, int]
-) -> dict[UUID, int]:
-    nth = dict.fromkeys(counts, 0)
+def _number_postgresql(db: BaseDatabaseWrapper, group: _Group, counts: dict[UUID, int]) -> dict[UUID, int]:
+    nth, fences = dict.fromkeys(counts, 0), group.fences()
     chats, places, kinds, bodies = [], [], [], []
-    for entry in entries:
+    for entry in group.entries:
         for kind, body in entry.events:
             nth[entry.chat_id] += 1
             chats.append(entry.chat_id)
@@ -180,7 +209,7 @@ def _number_postgresql(
             kinds.append(str(kind))
             bodies.append(body)
     wanted = [list(counts), list(counts.values()), [fences.get(chat) for chat in counts]]
-    parameters = (*wanted, chats, places, kinds, bodies)
+    parameters = (*wanted, group.key, group.key, chats, places, kinds, bodies)
     return dict(_execute(db, _NUMBER_AND_INSERT, parameters).fetchall())
 
 

@@ -12,7 +12,7 @@ import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from django.db import InterfaceError, OperationalError
 
@@ -190,10 +190,10 @@ class Writer:
         """Repeat while the database is away, for a bounded time; then the runs are told."""
         loop = asyncio.get_running_loop()
         begun = loop.time()
-        pause = 0.05
+        pause, key = 0.05, uuid4()
         while True:
             try:
-                results: list[store.Result] = await self._run(store.commit, entries)
+                results: list[store.Result] = await self._run(store.commit, entries, key)
             except (OperationalError, InterfaceError) as error:
                 if loop.time() > min(begun + conf.RETRY_SECONDS, self._give_up):
                     away = loop.time() - begun

@@ -31,6 +31,9 @@ class Chat(models.Model):
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="chats")
     title = models.CharField(max_length=conf.TITLE_CHARS, blank=True, default="")
     provider = models.CharField(max_length=50)
+    journal_key = models.UUIDField(null=True, blank=True, editable=False)
+    journal_seq = models.BigIntegerField(default=0, db_default=0, editable=False)
+    """The journal's last commit in this chat, and its last event: a commit whose answer was lost is not made twice."""
     fence = models.BigIntegerField(default=0, db_default=0)
     """Rises whenever a run of the chat is taken, given back or ended: whoever writes for an older one writes nothing."""
     workspace = models.CharField(max_length=1000)

@@ -115,6 +115,10 @@ def to_stop(worker: str) -> set[UUID]:
     return set(wanted.values_list("pk", flat=True))
 
 
+def held_by(worker: str) -> list[Run]:
+    return list(Run.objects.active().filter(worker=worker))
+
+
 def stop(user: Any, run_id: UUID) -> Run:
     """Ask for a stop: a queued run is taken back at once, an active one ends within 2 s. Repeating changes nothing.
 

@@ -35,6 +35,8 @@ class Host:
         self._presence, self._most = presence, most
         self._runs: dict[UUID, HostedRun] = {}
         self._woken = asyncio.Event()
+        self._unsure = False
+        """The answer of a claim was lost, so a run may be ours that we do not know of, and nobody would take it."""
         self._loops: list[asyncio.Task[None]] = []
         self._stop_listening: Callable[[], None] | None = None
         self._steady_since = self._last_beat = time.monotonic()
@@ -86,11 +88,27 @@ class Host:
         for run in self._runs.values():
             if run.waits_for() > settings.AGENTCHAT_PARK_SECONDS:
                 run.give_back()
+        if self._unsure:
+            self._host(*await self._call(runs.held_by, self._presence.worker))
+            self._unsure = False
         while len(self._runs) < self._most:
-            claimed = await self._call(runs.claim, self._presence.worker)
+            claimed = await self._claim()
             if claimed is None:
                 return
-            self._runs[claimed.pk] = HostedRun(claimed, self._has_ended)
+            self._host(claimed)
+
+    async def _claim(self) -> Run | None:
+        try:
+            claimed: Run | None = await self._call(runs.claim, self._presence.worker)
+        except Exception:
+            self._unsure = True
+            raise
+        return claimed
+
+    def _host(self, *taken: Run) -> None:
+        for run in taken:
+            if run.pk not in self._runs:
+                self._runs[run.pk] = HostedRun(run, self._has_ended)
 
     def _has_ended(self, run: Run) -> None:
         self._runs.pop(run.pk, None)
