@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import random
 import signal
+import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable
 
 from tests.services.farm import Farm
+from tests.services.process import stop, tail
 from tests.services.server import Server
 
 Said = Callable[[], dict[str, int]]
 ACTS = {"kill": 4, "stop": 4, "PostgreSQL": 1, "Redis": 1}
 """How often, in relation to each other."""
+STOPS_WITHIN = 30.0
 SETTLED = 6.0
 """Seconds after a restart of PostgreSQL until nothing waits for it any more."""
 
@@ -57,8 +60,15 @@ class Chaos:
 
     def _stop(self, server: Server) -> None:
         self._count("SIGTERM", server)
+        assert server.process
+        server.process.send_signal(signal.SIGTERM)
+        try:
+            server.process.wait(STOPS_WITHIN)
+        except subprocess.TimeoutExpired:
+            stop(server.process, signal.SIGABRT)  # it writes down what its threads do
         if code := server.stop():
-            self.wrong.append(f"a process ended with {code} after SIGTERM")
+            log = tail(server.log_file, 100)
+            self.wrong.append(f"after SIGTERM it ended with {code}; the acts so far: {dict(self.acts)}\n{log}")
         self._start(server)
 
     def _start(self, server: Server) -> None:

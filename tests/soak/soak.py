@@ -19,7 +19,7 @@ from tests.soak.chaos import Chaos
 from tests.soak.people import Busy, Decider, Speaker, Stopper, open_runs
 from tests.soak.tally import Tally
 
-ENV = {"AGENTCHAT_PARK_SECONDS": "5", "AGENTCHAT_KEEP_DELTAS_SECONDS": "86400"}
+ENV = {"AGENTCHAT_PARK_SECONDS": "5", "AGENTCHAT_KEEP_DELTAS_SECONDS": "86400", "PYTHONFAULTHANDLER": "1"}
 DECIDERS = 2
 ENDS_WITHIN = 120.0
 TELLS_EVERY = 59.0
