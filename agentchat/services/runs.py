@@ -96,6 +96,21 @@ def _claim(worker: str, chat_id: UUID) -> Run | None:
     return run
 
 
+@transaction.atomic
+def put_back(run_id: UUID, worker: str) -> bool:
+    """Queue a run again that was taken and has not begun. False if it is not this worker's, or is to be stopped."""
+    chat = Chat.objects.locked().get(runs=run_id)
+    run = Run.objects.active().filter(pk=run_id, worker=worker, stop_requested_at=None).first()
+    if run is None:
+        return False
+    run.status, run.worker, run.attempt = RunStatus.QUEUED, "", run.attempt - 1
+    run.started_at = run.started_at if run.attempt else None
+    run.save(update_fields=["status", "worker", "attempt", "started_at"])
+    append.append(chat, [_changed(run, "status", "started_at")])
+    transaction.on_commit(lambda: process.signal(TOPIC))
+    return True
+
+
 def beat(worker: str) -> set[UUID]:
     """Say that the worker lives; returns those of its runs that are to be stopped.
 

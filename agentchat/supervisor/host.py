@@ -98,12 +98,24 @@ class Host:
             self._host(claimed)
 
     async def _claim(self) -> Run | None:
+        claiming = asyncio.ensure_future(self._call(runs.claim, self._presence.worker))
         try:
-            claimed: Run | None = await self._call(runs.claim, self._presence.worker)
+            claimed: Run | None = await asyncio.shield(claiming)
+        except asyncio.CancelledError:
+            await self._put_back(claiming)
+            raise
         except Exception:
             self._unsure = True
             raise
         return claimed
+
+    async def _put_back(self, claiming: asyncio.Future[Run | None]) -> None:
+        """The server stops while it takes a run: another process is to have it."""
+        try:
+            if taken := await claiming:
+                await self._call(runs.put_back, taken.pk, self._presence.worker)
+        except Exception:
+            outage.report(log, "A run that was just taken could not be put back. The next start closes it.")
 
     def _host(self, *taken: Run) -> None:
         for run in taken:

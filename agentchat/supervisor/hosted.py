@@ -106,7 +106,7 @@ class HostedRun:
         while True:
             try:
                 await process.current().writer.settled(self._run.chat_id)
-                await self._call(_finish, self._run, status, error, self._gives_back)
+                await self._call(_finish, self._run, status, error, self._gives_back, self._output is not None)
                 return
             except Exception:
                 outage.report(log, "Run %s could not be ended.", self._run.pk)
@@ -134,9 +134,13 @@ class HostedRun:
         await output.flush(done=True)
 
 
-def _finish(run: Run, status: RunStatus, error: str, gives_back: bool) -> None:
-    if not (gives_back and status == RunStatus.INTERRUPTED and parking.park(run.pk, run.worker)):
-        runs.finish(run.pk, status, error, run.worker)
+def _finish(run: Run, status: RunStatus, error: str, gives_back: bool, has_begun: bool) -> None:
+    if status == RunStatus.INTERRUPTED:
+        if gives_back and parking.park(run.pk, run.worker):
+            return
+        if not has_begun and runs.put_back(run.pk, run.worker):
+            return
+    runs.finish(run.pk, status, error, run.worker)
 
 
 def _prepare(run: Run) -> tuple[Output, Turn, str]:
