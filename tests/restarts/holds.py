@@ -17,6 +17,7 @@ from tests.services.client import until
 SETTINGS = ("synchronous_commit=local", "synchronous_standby_names=nobody")
 ENDS = "NEW.ended_at IS NOT NULL AND OLD.ended_at IS NULL"
 PLACES = {
+    "claim": ("UPDATE ON agentchat_run", "NEW.status = 'running' AND OLD.status = 'queued'"),
     "decision": ("INSERT ON agentchat_resolution", "true"),
     "receipt": ("INSERT ON agentchat_receipt", "true"),
     "text": ("INSERT ON agentchat_event", "NEW.kind = 'item.delta'"),

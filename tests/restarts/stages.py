@@ -75,6 +75,21 @@ class Queued(Stage):
         assert cell.run()["status"] == "queued"
 
 
+@dataclass(frozen=True)
+class Taken(Stage):
+    """The worker takes it: on its way into the database, or stored there and not heard of."""
+
+    place: str = "claim"
+
+    def reach(self, cell: Cell) -> None:
+        cell.bed.holds.take(self.place)
+        super().reach(cell)
+
+    def wait(self, cell: Cell) -> None:
+        cell.bed.holds.reached()
+        assert cell.run()["status"] == "queued"
+
+
 class Streaming(Stage):
     def wait(self, cell: Cell) -> None:
         until(lambda: "20 " in str(cell.snapshot()["messages"][-1]["items"]))
@@ -151,6 +166,8 @@ class StreamingUnheard(Streaming):
 ONCE: tuple[Any, ...] = ({"unresumable": True}, asks())
 STAGES: tuple[Stage, ...] = (
     Queued("queued"),
+    Taken("being taken"),
+    Taken("taken, unheard", killed=ENDS, place="claim, unheard"),
     Streaming("streaming", STREAMS, IS_CUT, IS_CUT, LONG + DONE),
     StreamingUnheard("streaming, unheard", STREAMS, IS_CUT, IS_CUT, LONG + DONE),
     Streaming("tool running", TOOL, IS_CUT, IS_CUT),

@@ -14,6 +14,7 @@ from tests.restarts.stages import Stage
 pytestmark = [pytest.mark.slow, pytest.mark.services]
 SHORT = {
     "queued x SIGTERM of the worker",
+    "being taken x SIGTERM of the worker",
     "waiting x SIGKILL of the worker",
     "being decided x SIGKILL of the web process",
     "decided, not delivered x SIGKILL of the worker",
