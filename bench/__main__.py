@@ -21,6 +21,7 @@ GROUPS = {
     "streams": ("sqlite",),
     "saves": ("sqlite", "postgresql"),
     "waiting": ("sqlite", "postgresql"),
+    "parked": ("own",),
     "runs": ("sqlite", "postgresql"),
     "viewers": ("sqlite",),
     "latency": ("sqlite", "postgresql"),
